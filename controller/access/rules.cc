@@ -41,6 +41,7 @@ std::vector<Rule> ViewRules() {
       {Read(), {"batch"}, {"jobs", "jobs/status"}},
       {Read(), {"policy"}, {"poddisruptionbudgets", "poddisruptionbudgets/status"}},
       {Read(), {"events.k8s.io"}, {"events"}},
+      {Read(), {"metrics.k8s.io"}, {"pods"}},
       {Read(), {"coordination.k8s.io"}, {"leases"}},
       {Read(),
        {"resource.k8s.io"},
@@ -95,6 +96,7 @@ std::vector<Rule> NamespaceAdminRules() {
 std::vector<Rule> ClusterReaderRules() {
   return {
       {Read(), {""}, {"nodes", "nodes/status", "persistentvolumes", "persistentvolumes/status"}},
+      {Read(), {"metrics.k8s.io"}, {"nodes"}},
       {Read(), {"storage.k8s.io"}, {"storageclasses"}},
       {Read(), {"resource.k8s.io"}, {"deviceclasses", "resourceslices"}},
       {Read(),

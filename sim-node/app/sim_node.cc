@@ -24,6 +24,7 @@
 #include "sim-node/podrunner/pod_runner.h"
 #include "sim-node/podrunner/pod_users.h"
 #include "sim-node/podrunner/serving_certificate.h"
+#include "sim-node/podrunner/usage.h"
 #include "sim-node/serve/admin.h"
 #include "sim-node/serve/driver_files.h"
 #include "sim-node/serve/link_counters.h"
@@ -322,6 +323,7 @@ absl::Status RunningNode::BeginPods() {
   TAHOMA_RETURN_IF_ERROR(BeginLogs());
   auto logs = std::make_shared<LogFolder>(options_.pod_runner.pods_dir);
   InstallLogRoutes(*log_server_, *logs, clock_);
+  InstallUsageRoute(*log_server_, logs, clock_);
   auto sessions = std::make_shared<PodSessions>(logs);
   InstallSessionRoutes(*log_server_, sessions);
   TAHOMA_RETURN_IF_ERROR(Annotate(log_server_->Start(), "podRunner.logAddress"));

@@ -239,6 +239,13 @@ std::string LogFolder::UidOf(const std::string& name_space, const std::string& p
   return found == uids_.end() ? std::string() : found->second;
 }
 
+std::map<std::string, std::pair<std::string, std::string>> LogFolder::Names() const {
+  std::map<std::string, std::pair<std::string, std::string>> names;
+  const MutexLock lock(mutex_);
+  for (const auto& [name, uid] : uids_) names[uid] = name;
+  return names;
+}
+
 bool LogFolder::Grows(const std::filesystem::path& log) const {
   const MutexLock lock(mutex_);
   return growing_.contains(log);

@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "lib/base/clock.h"
 #include "lib/base/mutex.h"
@@ -53,6 +54,8 @@ class LogFolder {
                                              const std::string& container, Which which) const;
   // The uid of the pod of that name; empty when the pod is not on this node.
   std::string UidOf(const std::string& name_space, const std::string& pod) const;
+  // Namespace and name of the node's pods, by uid.
+  std::map<std::string, std::pair<std::string, std::string>> Names() const;
   bool Grows(const std::filesystem::path& log) const;
   // Returns when some log has ended, or after `wait`.
   void WaitForEnd(std::chrono::milliseconds wait) const;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what people do in a running pod, with the real kubectl and by hand: exec, cp, attach, run -i, port-forward.
+"""Tests what people do in a running pod, with the real kubectl and by hand: exec, cp, attach, run -i, port-forward, top.
 
     pod_verbs_test.py              in the repository's root, with KUBECTL and TAHOMA_BIN set
 
@@ -143,6 +143,18 @@ def connect():
     host, port = address.split(":")
     context = ssl.create_default_context(cafile=str(Cluster.dir / "tls.crt"))
     return context.wrap_socket(socket.create_connection((host, int(port)), timeout=30), server_hostname=host)
+
+
+def status_for(who, method, path, patch=None):
+    """Returns the status of a person's request."""
+    address, _ = api()
+    context = ssl.create_default_context(cafile=str(Cluster.dir / "tls.crt"))
+    door = http.client.HTTPSConnection(address, timeout=30, context=context)
+    door.request(method, path, body=patch, headers={"Authorization": f"Bearer {who}-token-of-32-characters-or-more",
+                                                    "Content-Type": "application/strategic-merge-patch+json"})
+    status = door.getresponse().status
+    door.close()
+    return status
 
 
 def shake_hands(path, token=None, **others):
@@ -397,6 +409,40 @@ class HostileTest(unittest.TestCase):
         for wire in open_wires:
             wire.close()
         eventually(lambda: kubectl("exec", "box", "--", "echo", "alive").stdout == b"alive\n", "room again")
+
+
+class TopTest(unittest.TestCase):
+    def test_shows_what_pods_and_nodes_use(self):
+        make_pod("busy", ["sh", "-c", "while true; do :; done"])
+        self.addCleanup(kubectl, "delete", "pod", "busy", "--wait=false")
+
+        def cores():
+            done = kubectl("top", "pod", "busy", "--no-headers")
+            return done.returncode == 0 and int(done.stdout.split()[1].removesuffix(b"m")) > 20
+
+        eventually(cores, "a pod that works, in kubectl top")
+        rows = {row.split()[0]: row.split() for row in kubectl("top", "pods", "--no-headers").stdout.decode().splitlines()}
+        self.assertIn("box", rows)
+        self.assertRegex(rows["busy"][2], r"^\d+Mi$")
+        everywhere = kubectl("top", "pods", "-A").stdout.decode()
+        self.assertRegex(everywhere, r"(?m)^other +far +\d+m +\d+Mi")
+        self.assertRegex(kubectl("top", "pods", "-n", "other", "--containers", "--no-headers").stdout.decode(), r"^far +main +\d+m")
+        node = kubectl("top", "nodes", "--no-headers").stdout.decode().split()
+        self.assertEqual(node[0], NODE)
+        self.assertRegex(node[2], r"^\d+%$")
+        self.assertIn(b"busy", kubectl("get", "pods.metrics.k8s.io").stdout)
+
+    def test_says_that_there_are_no_numbers_yet(self):
+        text = POD.format(name="early", namespace="default", node=NODE, command='["sleep", "3600"]', stdin="false")
+        kubectl("apply", "-f", "-", stdin=text.replace("image: busybox", "image: no-such-image").encode())
+        self.addCleanup(kubectl, "delete", "pod", "early", "--wait=false")
+        self.assertIn(b'"early" not found', kubectl("top", "pod", "early").stderr)
+        kubectl("label", "pod", "early", "numbers=none")
+        self.assertIn(b"metrics not available yet", kubectl("top", "pods", "-l", "numbers=none").stderr)
+
+    def test_readers_see_the_numbers_of_their_namespace(self):
+        for namespace, expected in (("default", 200), ("other", 403)):
+            self.assertEqual(status_for("reader", "GET", f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"), expected, namespace)
 
 
 class PythonClientTest(unittest.TestCase):

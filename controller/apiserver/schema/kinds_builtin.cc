@@ -309,6 +309,32 @@ std::vector<Kind> CoreKinds() {
           secret,    account,    ServiceKind(),   component,       endpoints};
 }
 
+// Kinds of kubectl top, made when they are read. Clients of metrics-server read JSON.
+std::vector<Kind> MetricsKinds() {
+  const std::string group = "metrics.k8s.io";
+  const auto at_path = [](Column column, std::string path) {
+    column.json_path = std::move(path);
+    return column;
+  };
+  Kind node = Make(group, "v1beta1", "NodeMetrics", "nodes");
+  node.namespaced = false;
+  node.columns = {NameColumn(), at_path(Text("CPU", "Processor cores in use."), ".usage.cpu"),
+                  at_path(Text("Memory", "Memory in use."), ".usage.memory")};
+  Kind pod = Make(group, "v1beta1", "PodMetrics", "pods");
+  pod.columns = {
+      NameColumn(),
+      at_path(Text("CPU", "Processor cores in use, by container."), ".containers[*].usage.cpu"),
+      at_path(Text("Memory", "Memory in use, by container."), ".containers[*].usage.memory")};
+  std::vector<Kind> made = {std::move(node), std::move(pod)};
+  for (Kind& kind : made) {
+    kind.built_in = false;
+    kind.computed = true;
+    kind.verbs = {"get", "list"};
+    kind.columns.push_back(at_path(Text("Window", "The time of the measurement."), ".window"));
+  }
+  return made;
+}
+
 std::vector<Kind> ResourceKinds() {
   const std::string group = "resource.k8s.io";
   Kind slice = Make(group, "v1", "ResourceSlice", "resourceslices");
@@ -384,6 +410,7 @@ Kind Review(std::string group, std::string kind, bool namespaced) {
 // The types of v1: what is served of other versions has the same fields.
 std::string TypePackage(const Kind& kind) {
   if (kind.group.empty()) return "io.k8s.api.core.v1";
+  if (kind.group == "metrics.k8s.io") return "io.k8s.metrics.pkg.apis.metrics.v1beta1";
   if (kind.group == "apiextensions.k8s.io") {
     return "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
   }
@@ -403,7 +430,7 @@ const std::map<std::string, SchemaPtr, std::less<>>& BuiltInTypes() {
 std::vector<std::shared_ptr<const Kind>> MakeBuiltInKinds() {
   std::vector<std::shared_ptr<const Kind>> made;
   for (const auto& group : {CoreKinds(), VolumeKinds(), AppsKinds(), BatchKinds(), ResourceKinds(),
-                            OtherKinds(), WebhookKinds()}) {
+                            MetricsKinds(), OtherKinds(), WebhookKinds()}) {
     for (Kind kind : group) {
       const auto type = BuiltInTypes().find(TypePackage(kind) + "." + kind.kind);
       TAHOMA_CHECK(type != BuiltInTypes().end());

@@ -35,6 +35,8 @@ constexpr std::chrono::hours kSilenceMax{24 * 7};
 constexpr std::chrono::seconds kReadSilenceMax{60};
 // The time for a node's head, and for the text of its refusal.
 constexpr std::chrono::seconds kAnswerWait{30};
+// The time for the head of what is no log: a short answer that somebody waits for.
+constexpr std::chrono::seconds kShortWait{2};
 // A followed log begins without the node's head after this time: a kubelet sends its head with the
 // first line.
 constexpr std::chrono::seconds kFollowWait{2};
@@ -114,15 +116,18 @@ class LogPipe {
   std::thread thread_;
 };
 
+bool IsLog(std::string_view target) { return target.starts_with("/containerLogs/"); }
+
 rest::Response Fetch(std::unique_ptr<kube::HttpTransport> transport, const std::string& url,
                      const std::string& target) {
   const bool follow = target.find("follow=true") != std::string::npos;
   auto pipe = std::make_shared<LogPipe>(std::move(transport));
   pipe->Start(target, follow ? std::chrono::milliseconds(kSilenceMax) : kReadSilenceMax);
-  const std::optional<int> status = pipe->WaitForStatus(follow ? kFollowWait : kAnswerWait);
+  const std::chrono::seconds answer_wait = IsLog(target) ? kAnswerWait : kShortWait;
+  const std::optional<int> status = pipe->WaitForStatus(follow ? kFollowWait : answer_wait);
   const bool goes_on = status ? *status == 200 : follow && !pipe->WaitForAnswer({});
   if (!goes_on) {
-    const auto answer = pipe->WaitForAnswer(status ? kAnswerWait : std::chrono::nanoseconds(0));
+    const auto answer = pipe->WaitForAnswer(status ? answer_wait : std::chrono::nanoseconds(0));
     pipe->Stop();
     if (!answer) return UnreachableNode(url, "the node did not answer in time");
     return answer->ok() ? RefusalOfNode(url, (*answer)->status, (*answer)->body)
@@ -179,9 +184,10 @@ NodeFetch HttpNodeFetch(std::string secret_file) {
         auto token = TokenToShow(secret_file, node);
         if (!token.ok()) return UnreachableNode(url, Message(token.status()));
         access.token = *std::move(token);
-        auto transport = kube::HttpTransport::Create(
-            std::move(access),
-            {.max_body_bytes = kRefusalBytesMax, .max_framing_bytes = kFramingBytesMax});
+        kube::HttpLimits limits{.max_body_bytes = kRefusalBytesMax,
+                                .max_framing_bytes = kFramingBytesMax};
+        if (!IsLog(target)) limits.connect_timeout = kShortWait;
+        auto transport = kube::HttpTransport::Create(std::move(access), limits);
         if (!transport.ok()) return UnreachableNode(url, Message(transport.status()));
         return Fetch(*std::move(transport), url, target);
       };

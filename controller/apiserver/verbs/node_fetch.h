@@ -1,4 +1,4 @@
-// Reaches the pod runners of nodes over HTTP, for logs.
+// Reaches the pod runners of nodes over HTTP, for logs and for numbers.
 //
 //   ApiServer::Options options{.seed = seed, .node_fetch = HttpNodeFetch("/etc/tahoma/node-logs")};
 //
@@ -32,9 +32,10 @@ rest::Response UnreachableNode(std::string_view url, std::string_view why);
 // pkg/registry/generic/rest GenericHttpResponseChecker.)
 rest::Response RefusalOfNode(std::string_view url, int status, const std::string& body);
 
-// Passes a node's refusal on as a Status. A node that does not answer, or not as a pod runner, is
-// 500, as with a kubelet. `secret_file` names the secret that node tokens derive from. Only nodes
-// on loopback are shown their token: elsewhere it would cross the network in the clear.
+// Passes a node's refusal on as a Status. A log's head may take 30 seconds, another answer's two. A
+// node that does not answer, or not as a pod runner, is 500, as with a kubelet. `secret_file` names
+// the secret that node tokens derive from. Only nodes on loopback are shown their token: elsewhere
+// it would cross the network in the clear.
 NodeFetch HttpNodeFetch(std::string secret_file = {});
 
 }  // namespace tahoma::controller::apiserver

@@ -12,6 +12,7 @@
 #include "controller/apiserver/request/selection.h"
 #include "controller/apiserver/request/status_error.h"
 #include "controller/apiserver/schema/causes.h"
+#include "controller/apiserver/verbs/resource_metrics.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 
@@ -105,16 +106,21 @@ absl::StatusOr<Selection> SelectionOf(const ApiRequest& request) {
                           request.parameter("fieldSelector"));
 }
 
+std::vector<ObjectPtr> Computed(const ApiContext& context, const ApiRequest& request) {
+  return IsResourceMetrics(*request.kind) ? ResourceMetrics(context, request)
+                                          : ComponentStatuses(context.probes);
+}
+
 ObjectList Newest(const ApiContext& context, const ApiRequest& request) {
   if (!request.kind->computed) {
     return context.objects.List(request.resource(), request.key_prefix());
   }
-  return {ComponentStatuses(context.probes), context.objects.version()};
+  return {Computed(context, request), context.objects.version()};
 }
 
 ObjectPtr NewestOne(const ApiContext& context, const ApiRequest& request) {
   if (!request.kind->computed) return context.objects.Get(request.resource(), request.key());
-  for (ObjectPtr& object : ComponentStatuses(context.probes)) {
+  for (ObjectPtr& object : Computed(context, request)) {
     if (object->key == request.key()) return std::move(object);
   }
   return nullptr;
@@ -134,7 +140,8 @@ absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest&
   } else if (request.parameter("resourceVersionMatch") == "Exact") {
     exact = version;
   }
-  if (!exact) {
+  // There is no history of what is made when it is read.
+  if (!exact || request.kind->computed) {
     ObjectList list = Newest(context, request);
     if (version && *version > list.version) return TooLargeVersionError(*version, list.version);
     return list;
@@ -248,7 +255,9 @@ absl::StatusOr<rest::Response> ListMany(const ApiContext& context, const ApiRequ
         at, list.objects.end(), request.key_prefix() + token->start,
         [](const ObjectPtr& object, const std::string& key) { return object->key < key; });
   }
-  const std::size_t most = limit && *limit > 0 ? static_cast<std::size_t>(*limit) : SIZE_MAX;
+  // Pages are of one version, which a computed list does not have.
+  const bool pages = limit && *limit > 0 && !request.kind->computed;
+  const std::size_t most = pages ? static_cast<std::size_t>(*limit) : SIZE_MAX;
   std::vector<ObjectPtr> page;
   for (; at != list.objects.end() && page.size() < most; ++at) {
     if (selection.Matches(*(*at)->body)) page.push_back(*at);

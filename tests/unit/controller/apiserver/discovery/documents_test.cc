@@ -83,7 +83,7 @@ TEST(DiscoveryTest, GroupsAreFoundByName) {
             "tahoma.dev/v1alpha1");
   EXPECT_FALSE(ApiGroup(*kinds, "networking.k8s.io").has_value());
   EXPECT_FALSE(ApiResourceList(*kinds, "tahoma.dev", "v2").has_value());
-  EXPECT_EQ(ApiGroupList(*kinds)["groups"].size(), 13U);
+  EXPECT_EQ(ApiGroupList(*kinds)["groups"].size(), 14U);
 }
 
 TEST(DiscoveryTest, TheAcceptHeaderMayHaveOtherParametersInAnyOrder) {
