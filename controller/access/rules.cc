@@ -74,6 +74,8 @@ std::vector<Rule> EditRules() {
   rules.push_back({Write(), {"batch"}, {"jobs"}});
   rules.push_back({Write(), {"policy"}, {"poddisruptionbudgets"}});
   rules.push_back({{"create"}, {""}, {"pods/attach", "pods/exec", "pods/portforward"}});
+  // Kubernetes' role edit lacks it, but whoever may exec can do as much in the pod.
+  rules.push_back({{"get", "patch", "update"}, {""}, {"pods/ephemeralcontainers"}});
   rules.push_back({Write(), {"events.k8s.io"}, {"events"}});
   rules.push_back({Write(), {"coordination.k8s.io"}, {"leases"}});
   rules.push_back({Write(), {"resource.k8s.io"}, {"resourceclaims", "resourceclaimtemplates"}});

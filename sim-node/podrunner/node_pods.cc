@@ -168,6 +168,7 @@ void NodePods::Update(Pod& pod, const json& object, WallTime now) {
   absl::StatusOr<PodSpec> spec = ParsePod(object);
   if (!spec.ok()) return;  // a good spec cannot turn bad, so there is nothing to do
   pod.machine->SetClaims(std::move(spec->claims));
+  Carry(pod, pod.machine->OnEphemeralContainers(*spec, now), now);
   if (spec->active_deadline != pod.machine->spec().active_deadline) {
     Carry(pod, pod.machine->OnActiveDeadline(spec->active_deadline, now), now);
   }

@@ -21,9 +21,12 @@ PodMachine::PodMachine(PodSpec spec, const PodHistory& history, Addresses addres
       addresses_(std::move(addresses)),
       former_conditions_(history.conditions) {
   init_count_ = spec_.init_containers.size();
-  for (const auto* list : {&spec_.init_containers, &spec_.containers}) {
+  for (const auto* list :
+       {&spec_.init_containers, &spec_.containers, &spec_.ephemeral_containers}) {
     for (const ContainerSpec& container : *list) {
-      containers_.push_back({.spec = container, .init = list == &spec_.init_containers});
+      containers_.push_back({.spec = container,
+                             .init = list == &spec_.init_containers,
+                             .ephemeral = list == &spec_.ephemeral_containers});
       Container& made = containers_.back();
       made.waiting_reason = init_count_ == 0 ? "ContainerCreating" : "PodInitializing";
       Restore(history, made);
@@ -245,6 +248,18 @@ PodActions PodMachine::OnActiveDeadline(std::optional<std::chrono::seconds> dead
   return DrainActions(now);
 }
 
+PodActions PodMachine::OnEphemeralContainers(const PodSpec& shown, WallTime now) {
+  const std::size_t before = containers_.size();
+  for (const ContainerSpec& container : shown.ephemeral_containers) {
+    if (Find(container.name) != nullptr) continue;
+    spec_.ephemeral_containers.push_back(container);
+    spec_.stdin_uses[container.name] = shown.stdin_uses.at(container.name);
+    containers_.push_back(
+        {.spec = container, .ephemeral = true, .waiting_reason = "ContainerCreating"});
+  }
+  return containers_.size() == before ? PodActions() : DrainActions(now);
+}
+
 PodActions PodMachine::OnTick(WallTime now) { return DrainActions(now); }
 
 // Changes to a later stage. Only OnListed goes back.
@@ -279,6 +294,7 @@ void PodMachine::Advance(WallTime now) {
   if (stage_ == Stage::kPreparing) AdvancePreparing(now);
   if (stage_ == Stage::kInitializing) AdvanceInitializing(now);
   if (stage_ == Stage::kRunning) AdvanceRunning(now);
+  BeginEphemeral(now);
   if (stage_ == Stage::kStopping) AdvanceStopping(now);
   if (stage_ == Stage::kUnpreparing) {
     if (!held_) {
@@ -324,14 +340,29 @@ void PodMachine::AdvanceInitializing(WallTime now) {
 
 void PodMachine::AdvanceRunning(WallTime now) {
   bool all_over = true;
-  for (std::size_t i = init_count_; i < containers_.size(); ++i) {
-    Container& container = containers_[i];
+  for (Container& container : containers_) {
+    if (container.init || container.ephemeral) continue;
     if (container.state != ContainerState::kTerminated || MayRestart(container)) {
       all_over = false;
       BeginWhenDue(container, now);
     }
   }
-  if (all_over) Enter(Stage::kUnpreparing);
+  if (!all_over) return;
+  if (stopped()) {
+    Enter(Stage::kUnpreparing);
+  } else {
+    Stop(spec_.grace,
+         now);  // ephemeral containers end with the others (kubelet SyncTerminatingPod)
+  }
+}
+
+void PodMachine::BeginEphemeral(WallTime now) {
+  if (!active() || stage_ == Stage::kPreparing) return;
+  for (Container& container : containers_) {
+    if (container.ephemeral && container.state == ContainerState::kWaiting) {
+      BeginWhenDue(container, now);
+    }
+  }
 }
 
 void PodMachine::AdvanceStopping(WallTime now) {

@@ -4,7 +4,9 @@
 // containers; at the end (all of them done, deadline, deletion) the claims are unprepared, and a
 // pod under deletion is removed. Restarts, back-off and phases follow the kubelet
 // (kubernetes/kubernetes pkg/kubelet: kubelet_pods.go getPhase, kuberuntime_manager.go doBackOff,
-// images/image_manager.go).
+// images/image_manager.go). Ephemeral containers start once, as soon as the claims are prepared,
+// and end with the pod's other containers; phase and readiness do not depend on ephemeral
+// containers.
 //
 // Scope: decisions. It starts nothing and knows no clock: the pod runner and the simulator carry
 // the actions out and report back. Events about a former attempt of a container are ignored.
@@ -139,6 +141,8 @@ class PodMachine {
   PodActions OnNodeShutdown(std::chrono::seconds grace, WallTime now);
   // Takes the new spec.activeDeadlineSeconds: it may be set or shortened while the pod runs.
   PodActions OnActiveDeadline(std::optional<std::chrono::seconds> deadline, WallTime now);
+  // Takes the ephemeral containers that were added to the pod as the API server shows it.
+  PodActions OnEphemeralContainers(const PodSpec& shown, WallTime now);
   // To be called at NextDeadline() or later.
   PodActions OnTick(WallTime now);
   // The claims of templates became known.
@@ -179,6 +183,7 @@ class PodMachine {
   struct Container {
     ContainerSpec spec{};
     bool init = false;
+    bool ephemeral = false;
     ContainerState state = ContainerState::kWaiting;
     std::string waiting_reason{};
     std::string waiting_message{};
@@ -213,6 +218,7 @@ class PodMachine {
   void AdvanceInitializing(WallTime now);
   void AdvanceRunning(WallTime now);
   void AdvanceStopping(WallTime now);
+  void BeginEphemeral(WallTime now);
   void Begin(Container& container);
   void BeginWhenDue(Container& container, WallTime now);
   bool MayRestart(const Container& container) const;
@@ -233,7 +239,7 @@ class PodMachine {
 
   PodSpec spec_;
   const Addresses addresses_;
-  std::vector<Container> containers_;  // init containers first, in order
+  std::vector<Container> containers_;  // init containers first, in order, ephemeral ones last
   std::size_t init_count_ = 0;
   Stage stage_ = Stage::kPreparing;
   bool asked_ = false;  // a PrepareClaims or UnprepareClaims is in progress

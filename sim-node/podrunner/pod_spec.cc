@@ -129,6 +129,32 @@ void ReadClaims(Field object, PodSpec& pod) {
   }
 }
 
+StdinUse ParseStdinUse(Field container) {
+  return {.open = container.At("stdin").Bool(),
+          .once = container.At("stdinOnce").Bool(),
+          .tty = container.At("tty").Bool()};
+}
+
+// Reads the ephemeral containers apart from the rest: the pod goes on and ends as without a
+// container that cannot be read.
+void ReadEphemeralContainers(const json& object, PodSpec& pod) {
+  for (const json& one : kube::ListAt(object, {"spec", "ephemeralContainers"})) {
+    if (pod.ephemeral_containers.size() == kube::kContainersMost) return;
+    const json alone = json::array({one});
+    kube::Reading reading(alone);
+    std::vector<ContainerSpec> parsed = kube::ParseContainers(reading.root());
+    if (!reading.status().ok() || parsed.size() != 1) continue;
+    ContainerSpec& container = parsed.front();
+    if (!IsFolderName(container.name) || pod.FindContainer(container.name) != nullptr) continue;
+    const std::string target(kube::StringAt(one, {"targetContainerName"}));
+    const ContainerSpec* shared =
+        target.empty() && !pod.containers.empty() ? &pod.containers[0] : pod.FindContainer(target);
+    if (shared != nullptr) container.claims = shared->claims;
+    pod.stdin_uses[container.name] = ParseStdinUse(reading.root().Items()[0]);
+    if (reading.status().ok()) pod.ephemeral_containers.push_back(std::move(container));
+  }
+}
+
 void ReadSpec(Field object, PodSpec& pod) {
   const Field spec = object.At("spec");
   pod.node_name = spec.At("nodeName").Text();
@@ -142,10 +168,7 @@ void ReadSpec(Field object, PodSpec& pod) {
   pod.init_containers = ParseContainers(spec, "initContainers");
   pod.containers = ParseContainers(spec, "containers");
   ForEachContainer(spec, [&](const char*, Field container) {
-    pod.stdin_uses[std::string(container.At("name").Text())] = {
-        .open = container.At("stdin").Bool(),
-        .once = container.At("stdinOnce").Bool(),
-        .tty = container.At("tty").Bool()};
+    pod.stdin_uses[std::string(container.At("name").Text())] = ParseStdinUse(container);
     pod.mounts[std::string(container.At("name").Text())] = ParseMounts(container);
   });
   pod.volumes = ParseVolumes(spec, pod.name);
@@ -157,7 +180,7 @@ void ReadSpec(Field object, PodSpec& pod) {
 }  // namespace
 
 const ContainerSpec* PodSpec::FindContainer(const std::string& container) const {
-  for (const auto* list : {&init_containers, &containers}) {
+  for (const auto* list : {&init_containers, &containers, &ephemeral_containers}) {
     for (const ContainerSpec& spec : *list) {
       if (spec.name == container) return &spec;
     }
@@ -187,6 +210,7 @@ absl::StatusOr<PodSpec> ParsePod(const json& object) {
   }
   if (!reading.status().ok()) return Annotate(reading.status(), where);
   if (pod.containers.empty()) return InvalidArgument("{}: spec.containers is empty", where);
+  ReadEphemeralContainers(object, pod);
   return pod;
 }
 

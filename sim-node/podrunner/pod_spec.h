@@ -53,6 +53,9 @@ struct PodSpec {
   std::optional<std::chrono::seconds> active_deadline{};
   std::vector<ContainerSpec> init_containers{};
   std::vector<ContainerSpec> containers{};
+  // Added to a running pod for debugging, with the devices of the containers that they target; of
+  // the first container without a target.
+  std::vector<ContainerSpec> ephemeral_containers{};
   std::map<std::string, StdinUse> stdin_uses{};  // by container
   std::vector<VolumeSpec> volumes{};
   std::map<std::string, std::vector<MountSpec>> mounts{};  // by container

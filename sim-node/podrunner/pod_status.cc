@@ -130,7 +130,8 @@ PodHistory ParseHistory(const json& pod) {
   const absl::StatusOr<WallTime> start = ParseTime(StringAt(*status, {"startTime"}));
   if (start.ok()) history.start_time = *start;
   history.conditions = ParseConditions(*status);
-  for (const char* key : {"initContainerStatuses", "containerStatuses"}) {
+  for (const char* key :
+       {"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}) {
     for (const json& entry : ListAt(*status, {key})) {
       if (entry.is_object()) {
         history.containers[TextAt(entry, "name")] = ParseContainerHistory(entry);
@@ -144,8 +145,8 @@ PodHistory ParseHistory(const json& pod) {
 // unprepared: whoever frees the devices acts on the phase (kubelet SyncTerminatingPod).
 std::string PodMachine::PhaseOfContainers() const {
   bool waiting = false;
-  for (std::size_t i = 0; i < containers_.size(); ++i) {
-    const Container& container = containers_[i];
+  for (const Container& container : containers_) {
+    if (container.ephemeral) continue;
     const bool pending =
         container.state == ContainerState::kWaiting || container.state == ContainerState::kStarting;
     if (container.init) {
@@ -168,7 +169,8 @@ void PodMachine::RefreshPhase() {
   const bool succeeded =
       reason_.empty() &&
       std::all_of(containers_.begin(), containers_.end(), [](const Container& container) {
-        return container.state == ContainerState::kTerminated && container.current->exit.code == 0;
+        return container.ephemeral || (container.state == ContainerState::kTerminated &&
+                                       container.current->exit.code == 0);
       });
   phase_ = succeeded ? "Succeeded" : "Failed";
 }
@@ -176,7 +178,8 @@ void PodMachine::RefreshPhase() {
 std::vector<std::string> PodMachine::UnreadyContainers() const {
   std::vector<std::string> unready;
   for (const Container& container : containers_) {
-    if (!container.init && container.state != ContainerState::kRunning) {
+    if (container.init || container.ephemeral) continue;
+    if (container.state != ContainerState::kRunning) {
       unready.push_back(container.spec.name);
     }
   }
@@ -254,11 +257,11 @@ json PodMachine::ContainerStatus(const Container& container) const {
   json status = {{"name", container.spec.name},
                  {"image", container.spec.image},
                  {"imageID", container.container_id.empty() ? "" : container.spec.image},
-                 {"ready", running ? !container.init : done},
-                 {"started", running},
+                 {"ready", running ? !container.init && !container.ephemeral : done},
                  {"restartCount", container.restarts - (container.uncounted ? 1 : 0)},
                  {"state", std::move(state)},
                  {"lastState", json::object()}};
+  if (!container.ephemeral) status["started"] = running;
   if (container.last) status["lastState"]["terminated"] = TerminationJson(*container.last);
   if (!container.container_id.empty()) status["containerID"] = container.container_id;
   return status;
@@ -286,7 +289,8 @@ json PodMachine::Status() const {
   if (!reason_.empty()) status["reason"] = reason_;
   if (!message_.empty()) status["message"] = message_;
   for (const Container& container : containers_) {
-    json& list = status[container.init ? "initContainerStatuses" : "containerStatuses"];
+    const char* others = container.ephemeral ? "ephemeralContainerStatuses" : "containerStatuses";
+    json& list = status[container.init ? "initContainerStatuses" : others];
     list.push_back(ContainerStatus(container));
   }
   return status;

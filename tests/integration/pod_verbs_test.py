@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what people do in a running pod, with the real kubectl and by hand: exec, cp, attach, run -i, port-forward, top.
+"""Tests what people do in a running pod, with the real kubectl and by hand: exec, cp, attach, run -i, port-forward, top, debug.
 
     pod_verbs_test.py              in the repository's root, with KUBECTL and TAHOMA_BIN set
 
@@ -443,6 +443,95 @@ class TopTest(unittest.TestCase):
     def test_readers_see_the_numbers_of_their_namespace(self):
         for namespace, expected in (("default", 200), ("other", 403)):
             self.assertEqual(status_for("reader", "GET", f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"), expected, namespace)
+
+
+def statuses_of(pod):
+    text = kubectl("get", "pod", pod, "-o", "jsonpath={.status.ephemeralContainerStatuses}").stdout
+    return {one["name"]: one["state"] for one in json.loads(text or b"[]")}
+
+
+def debug(pod, name, *arguments, command=()):
+    done = kubectl("debug", pod, "--image=busybox", "--profile=general", "-c", name, *arguments, "--", *command)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: not {"waiting"} & set(statuses_of(pod).get(name, {"waiting": 0})), f"the start of {name}")
+
+
+class DebugTest(unittest.TestCase):
+    def test_runs_a_command_beside_the_containers(self):
+        make_pod("sick", ["sleep", "3600"])
+        debug("sick", "note", command=["sh", "-c", "echo in $HOSTNAME; exit 3"])
+        eventually(lambda: "terminated" in statuses_of("sick")["note"], "the end of the command")
+        self.assertEqual(statuses_of("sick")["note"]["terminated"]["exitCode"], 3)
+        self.assertEqual(kubectl("logs", "sick", "-c", "note").stdout, b"in sick\n")
+        self.assertEqual(kubectl("get", "pod", "sick", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].ready}").stdout,
+                         b"Running true")
+        kubectl("delete", "pod", "sick", timeout=PATIENCE_SECONDS)
+
+    def test_gives_a_terminal_in_the_pod(self):
+        make_pod("patient", ["sleep", "3600"])
+        ours, theirs = pty.openpty()
+        child = subprocess.Popen(command_line("debug", "pod/patient", "-it", "--image=busybox", "--profile=general", "--target=main", "--", "sh"),
+                                 stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        said = b""
+
+        def read_until(text):
+            nonlocal said
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while text not in said and time.monotonic() < deadline:
+                try:
+                    piece = os.read(ours, 4096)
+                except OSError:
+                    break
+                if not piece:
+                    break
+                said += piece
+            self.assertIn(text, said)
+
+        eventually(lambda: any("running" in state for state in statuses_of("patient").values()), "the shell")
+        os.write(ours, b"echo $((40+2))-$HOSTNAME; tty; exit\n")
+        read_until(b"42-patient")
+        read_until(b"/dev/pts/")
+        self.assertEqual(child.wait(PATIENCE_SECONDS), 0)
+        os.close(ours)
+        kubectl("delete", "pod", "patient", timeout=PATIENCE_SECONDS)
+
+    def test_a_debugger_can_be_entered_and_ends_with_its_pod(self):
+        make_pod("deaf", ["sleep", "3600"])
+        debug("deaf", "stubborn", "-i", "--attach=false", command=["sh", "-c", "trap '' TERM; echo $$$$; while true; do sleep 1; done"])
+        self.assertEqual(kubectl("exec", "deaf", "-c", "stubborn", "--", "echo", "inside").stdout, b"inside\n")
+        number = int(eventually(lambda: kubectl("logs", "deaf", "-c", "stubborn").stdout, "its number"))
+        self.assertTrue(pathlib.Path(f"/proc/{number}").exists())
+        self.assertEqual(kubectl("delete", "pod", "deaf", timeout=PATIENCE_SECONDS).returncode, 0)
+        eventually(lambda: not pathlib.Path(f"/proc/{number}").exists(), "its end")
+
+    def test_fifty_debuggers_of_one_pod(self):
+        make_pod("crowd", ["sleep", "3600"])
+        many = {"spec": {"ephemeralContainers": [{"name": f"d{i}", "image": "busybox", "command": ["sleep", "3600"]} for i in range(50)]}}
+        done = kubectl("patch", "pod", "crowd", "--subresource=ephemeralcontainers", "-p", json.dumps(many))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        eventually(lambda: sum("running" in state for state in statuses_of("crowd").values()) == 50, "fifty debuggers")
+        self.assertEqual(kubectl("delete", "pod", "crowd", timeout=PATIENCE_SECONDS).returncode, 0)
+
+    def test_a_copy_is_a_pod_of_its_own(self):
+        done = kubectl("debug", "box", "--copy-to=copy", "--same-node", "--image=busybox", "--profile=general", "-c", "more", "--", "echo", "copied")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        eventually(lambda: kubectl("logs", "copy", "-c", "more").stdout == b"copied\n", "the copy's word")
+        kubectl("delete", "pod", "copy", "--wait=false")
+
+    def test_a_node_is_debugged_by_a_pod_on_it(self):
+        done = kubectl("debug", f"node/{NODE}", "--image=busybox", "--profile=general", "--", "sh", "-c", "echo on $HOSTNAME")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        pod = re.search(rb"debugging pod (\S+)", done.stderr + done.stdout)[1].decode()
+        eventually(lambda: kubectl("logs", pod).stdout.startswith(b"on "), "its word")
+        self.assertEqual(kubectl("get", "pod", pod, "-o", "jsonpath={.spec.nodeName}").stdout.decode(), NODE)
+        kubectl("delete", "pod", pod, "--wait=false")
+
+    def test_readers_and_people_of_other_namespaces_may_not(self):
+        patch = json.dumps({"spec": {"ephemeralContainers": [{"name": "x", "image": "busybox"}]}})
+        for who, namespace, pod, expected in (("reader", "default", "box", 403), ("editor", "default", "box", 200), ("editor", "other", "far", 403)):
+            path = f"/api/v1/namespaces/{namespace}/pods/{pod}/ephemeralcontainers?dryRun=All"
+            self.assertEqual(status_for(who, "PATCH", path, patch), expected, (who, namespace))
 
 
 class PythonClientTest(unittest.TestCase):

@@ -18,6 +18,9 @@ std::set<std::string> NamesIn(const Json& list) {
   return names;
 }
 
+// As many as a pod runner starts.
+constexpr std::size_t kEphemeralContainersMost = 64;
+
 struct PodNames {
   std::set<std::string> volumes;
   std::set<std::string> claims;
@@ -130,6 +133,55 @@ void CheckContainers(const Json& spec, const PodNames& names, Causes& causes) {
   }
 }
 
+// Whether a field of a container has a value: Go leaves out empty lists and structures.
+bool IsSet(const Json& container, std::string_view field) {
+  const Json& value = ValueAt(container, {field});
+  const bool is_pointer = field.ends_with("Probe") || field == "lifecycle";
+  return !value.is_null() && (is_pointer || !value.empty());
+}
+
+void CheckEphemeralContainer(const Json& container, const std::string& path, Causes& causes) {
+  constexpr std::string_view kForbidden = "cannot be set for an Ephemeral Container";
+  for (const std::string_view field :
+       {"ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules",
+        "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
+    if (IsSet(container, field)) {
+      causes.push_back(Forbidden(fmt::format("{}.{}", path, field), kForbidden));
+    }
+  }
+  const Json& mounts = ValueAt(container, {"volumeMounts"});
+  for (std::size_t i = 0; i < mounts.size(); ++i) {
+    for (const std::string_view field : {"subPath", "subPathExpr"}) {
+      if (TextAt(mounts[i], {field}).empty()) continue;
+      causes.push_back(
+          Forbidden(fmt::format("{}.volumeMounts[{}].{}", path, i, field), kForbidden));
+    }
+  }
+}
+
+void CheckEphemeralContainers(const Json& spec, const PodNames& names, Causes& causes) {
+  const Json& containers = ValueAt(spec, {"ephemeralContainers"});
+  if (containers.size() > kEphemeralContainersMost) {
+    causes.push_back(
+        TooMany("spec.ephemeralContainers", containers.size(), kEphemeralContainersMost));
+    return;
+  }
+  std::set<std::string> others = NamesIn(ValueAt(spec, {"containers"}));
+  others.merge(NamesIn(ValueAt(spec, {"initContainers"})));
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    const std::string path = fmt::format("spec.ephemeralContainers[{}]", i);
+    CheckContainer(containers[i], path, names, causes);
+    // Twice in one list is reported by the schema.
+    const std::string name = TextAt(containers[i], {"name"});
+    if (others.contains(name)) causes.push_back(Duplicate(path + ".name", name));
+    const std::string target = TextAt(containers[i], {"targetContainerName"});
+    if (!target.empty() && !others.contains(target)) {
+      causes.push_back(MissingName(path + ".targetContainerName", target));
+    }
+    CheckEphemeralContainer(containers[i], path, causes);
+  }
+}
+
 void CheckPodClaims(const Json& spec, Causes& causes) {
   const Json& claims = ValueAt(spec, {"resourceClaims"});
   for (std::size_t i = 0; i < claims.size(); ++i) {
@@ -162,7 +214,7 @@ Json FixedSpec(const Json& pod, bool was_gated) {
   Json spec = ValueAt(pod, {"spec"});
   if (!spec.is_object()) return spec;
   for (const char* field : {"activeDeadlineSeconds", "tolerations", "schedulingGates",
-                            "terminationGracePeriodSeconds", "ephemeralContainers"}) {
+                            "terminationGracePeriodSeconds"}) {
     spec.erase(field);
   }
   if (was_gated) {
@@ -187,6 +239,7 @@ void CheckPod(const Json& pod, Causes& causes) {
   const PodNames names{NamesIn(ValueAt(spec, {"volumes"})),
                        NamesIn(ValueAt(spec, {"resourceClaims"}))};
   CheckContainers(spec, names, causes);
+  CheckEphemeralContainers(spec, names, causes);
   CheckPodClaims(spec, causes);
   CheckAffinity(ValueAt(spec, {"affinity"}), "spec.affinity", causes);
   CheckSpreadConstraints(ValueAt(spec, {"topologySpreadConstraints"}),
@@ -199,6 +252,30 @@ void CheckPod(const Json& pod, Causes& causes) {
   if (IsGated(pod) && !TextAt(spec, {"nodeName"}).empty()) {
     causes.push_back(
         Forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"));
+  }
+}
+
+void CheckNewPod(const Json& pod, Causes& causes) {
+  if (SizeAt(pod, {"spec", "ephemeralContainers"}) == 0) return;
+  causes.push_back(Forbidden("spec.ephemeralContainers", "cannot be set on create"));
+}
+
+void CheckEphemeralContainersUpdate(const Json& old_pod, const Json& new_pod, Causes& causes) {
+  if (ValueAt(old_pod, {"metadata", "annotations"}).contains("kubernetes.io/config.mirror")) {
+    causes = {Forbidden("", "static pods do not support ephemeral containers")};
+    return;
+  }
+  CheckPod(new_pod, causes);
+  const Json& wanted = ValueAt(new_pod, {"spec", "ephemeralContainers"});
+  for (const Json& old : ValueAt(old_pod, {"spec", "ephemeralContainers"})) {
+    const std::string name = TextAt(old, {"name"});
+    const auto found = std::find_if(wanted.begin(), wanted.end(), [&](const Json& container) {
+      return TextAt(container, {"name"}) == name;
+    });
+    if (found != wanted.end() && *found == old) continue;
+    causes.push_back(Forbidden("spec.ephemeralContainers",
+                               fmt::format("existing ephemeral containers \"{}\" may not be {}",
+                                           name, found == wanted.end() ? "removed" : "changed")));
   }
 }
 

@@ -47,6 +47,9 @@ void DefaultPod(Json& pod) {
     for (Json& container : spec[list]) DefaultPullPolicy(container);
     for (Json& container : spec[list]) DefaultRequests(container);
   }
+  if (ValueAt(spec, {"ephemeralContainers"}).is_array()) {
+    for (Json& container : spec["ephemeralContainers"]) DefaultPullPolicy(container);
+  }
   if (!spec.contains("enableServiceLinks")) spec["enableServiceLinks"] = true;
   // The old name follows the new one, whichever was given.
   const std::string name = TextAt(spec, {"serviceAccountName"});
@@ -272,6 +275,13 @@ void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
     if (kind.resource() == "deployments.apps" && new_object.contains("metadata")) {
       CopyField(MetadataOf(old_object), "labels", new_object["metadata"]);
     }
+    return;
+  }
+  if (subresource == "ephemeralcontainers") {
+    const Json added = ValueAt(new_object, {"spec", "ephemeralContainers"});
+    CopyAllBut({"metadata"}, old_object, new_object);
+    new_object["spec"].erase("ephemeralContainers");
+    if (!added.empty()) new_object["spec"]["ephemeralContainers"] = added;
     return;
   }
   if (kind.has_status) CopyField(old_object, "status", new_object);

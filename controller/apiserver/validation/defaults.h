@@ -28,8 +28,9 @@ void CopyField(const Json& from, std::string_view field, Json& to);
 // gives a pod the tolerations of Kubernetes' admission and the terms that its matchLabelKeys mean.
 void PrepareCreate(const Kind& kind, std::string_view now, Json& object);
 
-// Prepares an update of the main resource ("") or of "status": takes from `old_object` the fields
-// that this request may not change: status, or everything but status.
+// Prepares an update of the main resource ("") or of a subresource: takes from `old_object` the
+// fields that this request may not change. Of "status" that is everything but status, of
+// "ephemeralcontainers" everything but a pod's ephemeral containers and metadata, else status.
 void PrepareUpdate(const Kind& kind, const Json& old_object, Json& new_object,
                    std::string_view subresource);
 

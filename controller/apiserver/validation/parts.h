@@ -37,7 +37,10 @@ void PrepareNewWorkload(const Kind& kind, Json& object);
 void PrepareWorkloadUpdate(const Kind& kind, const Json& before, Json& after);
 
 void CheckPod(const Json& pod, Causes& causes);
+void CheckNewPod(const Json& pod, Causes& causes);
 void CheckPodUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
+// Checks a write of pods/ephemeralcontainers: such containers are added, never changed or removed.
+void CheckEphemeralContainersUpdate(const Json& old_pod, const Json& new_pod, Causes& causes);
 // Checks which nodes a pod, a slice, a device or an allocation selects.
 void CheckNodeSelector(const Json& selector, const std::string& path, Causes& causes);
 // Checks which objects a selector of labels selects.

@@ -202,7 +202,7 @@ void SameContent(const Json& old_object, const Json& new_object, Causes& causes)
 
 const std::map<std::string, Checks, std::less<>>& ChecksByResource() {
   static const auto* const checks = new std::map<std::string, Checks, std::less<>>{
-      {"pods", {CheckPod, CheckPodUpdate, CheckPodStatusUpdate}},
+      {"pods", {CheckPod, CheckPodUpdate, CheckPodStatusUpdate, CheckNewPod}},
       {"nodes", {CheckNode, {}, {}}},
       {"configmaps", {CheckConfigMap, SameContent, {}}},
       {"secrets", {CheckConfigMap, SameContent, {}}},
@@ -344,6 +344,10 @@ std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, cons
   const Checks& checks = ChecksOf(kind);
   if (subresource == "status") {
     if (checks.status_update) checks.status_update(old_object, new_object, causes);
+    return Bounded(std::move(causes));
+  }
+  if (subresource == "ephemeralcontainers") {
+    CheckEphemeralContainersUpdate(old_object, new_object, causes);
     return Bounded(std::move(causes));
   }
   if (checks.together) {

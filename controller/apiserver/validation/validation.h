@@ -24,7 +24,8 @@ namespace tahoma::controller::apiserver {
 
 std::vector<Cause> ValidateCreate(const Kind& kind, const Json& object);
 
-// `subresource` is "" or "status"; both objects are whole. Immutable fields are compared here.
+// `subresource` is "", "status" or "ephemeralcontainers"; both objects are whole. Immutable fields
+// are compared here.
 std::vector<Cause> ValidateUpdate(const Kind& kind, const Json& old_object, const Json& new_object,
                                   std::string_view subresource);
 

@@ -338,12 +338,13 @@ absl::StatusOr<json> AdmitUpdate(const ApiContext& context, WriteRequest& write,
   Complete(write, object, PartsToCheck(kind, old_object, object));
   TAHOMA_ASSIGN_OR_RETURN(object, Mutated(context, write, std::move(object), old_object));
   KeepServerFields(old_metadata, object["metadata"]);
+  // A write of a scale is one of the object.
   const std::string_view subresource =
-      write.request.subresource == "status" ? std::string_view("status") : std::string_view();
+      write.request.subresource == "scale" ? std::string_view() : write.request.subresource;
   PrepareUpdate(kind, old_object, object, subresource);
   TAHOMA_RETURN_IF_ERROR(CheckFinalizers(kind, old_metadata, MetadataOf(object)));
-  const bool spec_changed = kind.has_generation && subresource.empty() && !KeepsGeneration(kind) &&
-                            SpecChanged(kind, old_object, object);
+  const bool spec_changed = kind.has_generation && subresource != "status" &&
+                            !KeepsGeneration(kind) && SpecChanged(kind, old_object, object);
   if (spec_changed) {
     object["metadata"]["generation"] = old_metadata.value("generation", std::int64_t{0}) + 1;
   }

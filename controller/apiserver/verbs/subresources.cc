@@ -178,7 +178,8 @@ absl::StatusOr<rest::Response> ServeScale(const ApiContext& context, const ApiRe
   return form.Answer(200, std::move(body));
 }
 
-absl::StatusOr<rest::Response> ServeStatus(const ApiContext& context, const ApiRequest& request) {
+// Serves a subresource with the form of the object; a write changes a part of the object.
+absl::StatusOr<rest::Response> ServePart(const ApiContext& context, const ApiRequest& request) {
   if (request.http->method == "GET") return GetOne(context, request);
   if (request.http->method == "PUT") return Update(context, request);
   if (request.http->method == "PATCH") return Patch(context, request);
@@ -389,11 +390,12 @@ absl::StatusOr<rest::Response> ServeSubresource(const ApiContext& context,
                                                 const ApiRequest& request) {
   const Kind& kind = *request.kind;
   const std::string& name = request.subresource;
-  if (name == "status" && kind.has_status) return ServeStatus(context, request);
+  if (name == "status" && kind.has_status) return ServePart(context, request);
   if (name == "scale" && kind.scale) return ServeScale(context, request);
   const bool pod = kind.group.empty() && kind.plural == "pods";
   if (pod && name == "binding") return Bind(context, request);
   if (pod && name == "eviction") return Evict(context, request);
+  if (pod && name == "ephemeralcontainers") return ServePart(context, request);
   if (pod && name == "log") return PodLog(context, request);
   if (pod && IsPodConnect(name)) return ConnectPod(context, request);
   if (kind.group.empty() && kind.plural == "namespaces" && name == "finalize") {

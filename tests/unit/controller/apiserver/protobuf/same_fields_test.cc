@@ -114,6 +114,7 @@ class Comparison {
 TEST(SameFieldsTest, TheTablesOfTypesAndTheProtoFilesHaveTheSameFields) {
   Comparison comparison;
   for (const auto& kind : BuiltInKinds()) {
+    if (!kind->built_in) continue;  // in JSON alone: the group of metrics
     const MessageForm* message = FormOfKind(kind->api_version(), kind->kind);
     ASSERT_NE(message, nullptr) << kind->kind;
     comparison.Compare(*kind->schema, *message, {"apiVersion", "kind"});
