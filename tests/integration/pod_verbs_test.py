@@ -5,7 +5,7 @@
 
 A controller and one node as `make up` starts them. By hand means bytes on a socket: half handshakes, frames without
 masks, lengths of 64 bits, and a caller without the right. Where `.ci/setup` made a Python with the official client,
-its stream() and portforward() are tried, too.
+its stream() and portforward() are tried, too, and where there is npm Exec and PortForward of the JavaScript client.
 """
 
 import base64
@@ -326,6 +326,11 @@ class PortForwardTest(unittest.TestCase):
             self.assertIn(b"Directory listing", page)
 
     @staticmethod
+    def listens(port):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    @staticmethod
     def get(port):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as answer:
@@ -534,15 +539,19 @@ class DebugTest(unittest.TestCase):
             self.assertEqual(status_for(who, "PATCH", path, patch), expected, (who, namespace))
 
 
-class PythonClientTest(unittest.TestCase):
-    def test_stream_and_portforward_of_the_official_client(self):
-        python = subprocess.run([".ci/python", "--find"], cwd=ROOT, capture_output=True, text=True, check=False)
-        if python.returncode != 0:
-            self.skipTest(python.stderr)
-        script = """
+def make_web():
+    """A pod that serves a folder, once; returns its port."""
+    if not hasattr(make_web, "port"):
+        make_web.port = free_port()
+        make_pod("pages", [*SERVE, str(make_web.port)])
+    return make_web.port
+
+
+PYTHON = """
 import sys
 from kubernetes import client, config, stream
 config.load_kube_config(sys.argv[1])
+port = int(sys.argv[2])
 core = client.CoreV1Api()
 print(stream.stream(core.connect_get_namespaced_pod_exec, "box", "default", command=["echo", "hi"], stdout=True, stderr=True), end="")
 talk = stream.stream(core.connect_get_namespaced_pod_exec, "box", "default", command=["sh", "-c", "read x; echo got $x; exit 3"],
@@ -550,9 +559,76 @@ talk = stream.stream(core.connect_get_namespaced_pod_exec, "box", "default", com
 talk.write_stdin("word\\n")
 talk.run_forever(timeout=30)
 print(talk.read_stdout(), talk.returncode)
+forward = stream.portforward(core.connect_get_namespaced_pod_portforward, "pages", "default", ports=f"{port},1")
+wire = forward.socket(port)
+wire.setblocking(True)
+wire.settimeout(30)
+wire.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+page = b""
+while piece := wire.recv(65536):
+    page += piece
+print(b"Directory listing" in page, forward.error(port))
+print(forward.error(1))
 """
-        done = subprocess.run([python.stdout.strip(), "-c", script, str(Cluster.dir / "kubeconfig")], capture_output=True, text=True, check=False)
-        self.assertEqual(done.stdout, "hi\ngot word\n 3\n", done.stderr)
+
+JAVASCRIPT = """
+import net from "node:net";
+import { PassThrough } from "node:stream";
+import { Exec, KubeConfig, PortForward } from "@kubernetes/client-node";
+
+const config = new KubeConfig();
+config.loadFromDefault();
+const input = new PassThrough();
+const output = new PassThrough();
+let said = "";
+output.on("data", (piece) => { said += piece; });
+const status = new Promise((resolve) => {
+  new Exec(config).exec("default", "box", "main", ["sh", "-c", "cat; exit 3"], output, null, input, false, resolve);
+});
+input.write("word ");
+input.end("and end");
+const ended = await status;
+console.log(said, ended.reason, ended.details.causes[0].message);
+const server = net.createServer((wire) => {
+  new PortForward(config).portForward("default", "pages", [Number(process.env.PORT)], wire, null, wire);
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const wire = net.connect(server.address().port, "127.0.0.1");
+wire.write("GET / HTTP/1.0\\r\\n\\r\\n");
+let page = "";
+await new Promise((resolve) => wire.on("data", (piece) => {
+  page += piece;
+  if (page.includes("</html>")) resolve();
+}));
+console.log(page.includes("Directory listing"));
+process.exit(0);
+"""
+
+
+class OtherClientsTest(unittest.TestCase):
+    def test_stream_and_portforward_of_the_python_client(self):
+        python = subprocess.run([".ci/python", "--find"], cwd=ROOT, capture_output=True, text=True, check=False)
+        if python.returncode != 0:
+            self.skipTest(python.stderr)
+        port = make_web()
+        eventually(lambda: PortForwardTest.listens(port), "a web server")
+        done = subprocess.run([python.stdout.strip(), "-c", PYTHON, str(Cluster.dir / "kubeconfig"), str(port)], capture_output=True, text=True,
+                              check=False, timeout=PATIENCE_SECONDS)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[:4], ["hi", "got word", " 3", "True None"], done.stderr)
+        self.assertIn("error forwarding port 1 to pod pages: no process of the pod listens on port 1", lines[4])
+
+    def test_exec_and_port_forward_of_the_javascript_client(self):
+        built = subprocess.run(["tests/clients/login/build.sh", "javascript"], cwd=ROOT, capture_output=True, text=True, check=False)
+        if built.returncode == 77:
+            self.skipTest(built.stderr)
+        node, program = built.stdout.split()
+        port = make_web()
+        eventually(lambda: PortForwardTest.listens(port), "a web server")
+        done = subprocess.run([node, "--input-type=module", "-e", JAVASCRIPT], cwd=pathlib.Path(program).parent, capture_output=True, text=True,
+                              check=False, timeout=PATIENCE_SECONDS,
+                              env={**os.environ, "KUBECONFIG": str(Cluster.dir / "kubeconfig"), "PORT": str(port)})
+        self.assertEqual(done.stdout, "word and end NonZeroExitCode 3\ntrue\n", done.stderr)
 
 
 def setUpModule():
