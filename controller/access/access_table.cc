@@ -41,8 +41,16 @@ absl::Status CheckEntry(const IdentityEntry& identity) {
     if (!identity.namespaces.empty()) {
       return InvalidArgument("the role node is not restricted to namespaces");
     }
+  } else if (AccountNamed(identity.name)) {
+    if (identity.token || !identity.groups.empty()) {
+      return InvalidArgument(
+          "the tokens and groups of a service account are made for it (kubectl create token); "
+          "leave "
+          "token, tokenSha256 and groups out");
+    }
   } else if (identity.name.starts_with(kSystem)) {
-    return InvalidArgument("names that begin with {} are of the system", kSystem);
+    return InvalidArgument("names that begin with {} are of the system, except {}NAMESPACE:NAME",
+                           kSystem, kAccountPrefix);
   }
   if (identity.groups.size() > kGroupsMost) {
     return InvalidArgument("{} groups; at most {}", identity.groups.size(), kGroupsMost);
@@ -90,6 +98,16 @@ std::shared_ptr<const rest::Identity> UserOf(const rest::ClientSubject& client) 
 }
 
 }  // namespace
+
+std::optional<AccountName> AccountNamed(std::string_view user) {
+  if (!user.starts_with(kAccountPrefix)) return std::nullopt;
+  user.remove_prefix(kAccountPrefix.size());
+  const std::size_t colon = user.find(':');
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == user.size()) {
+    return std::nullopt;
+  }
+  return AccountName{user.substr(0, colon), user.substr(colon + 1)};
+}
 
 std::optional<std::string_view> NodeOf(const rest::Identity& user) {
   if (!user.name.starts_with(kNodePrefix) || !Has(user.groups, kNodesGroup)) return std::nullopt;

@@ -94,6 +94,16 @@ inline constexpr std::string_view kAuthenticatedGroup = "system:authenticated";
 inline constexpr std::string_view kNodesGroup = "system:nodes";
 inline constexpr std::string_view kNodePrefix = "system:node:";
 
+inline constexpr std::string_view kAccountPrefix = "system:serviceaccount:";
+inline constexpr std::string_view kAccountsGroup = "system:serviceaccounts";
+
+struct AccountName {
+  std::string_view name_space;
+  std::string_view name;
+};
+// Returns the parts of a service account's user name, "system:serviceaccount:NAMESPACE:NAME".
+std::optional<AccountName> AccountNamed(std::string_view user);
+
 // Returns the node of a node's identity: "n1" for system:node:n1 in system:nodes; nothing for
 // others.
 std::optional<std::string_view> NodeOf(const rest::Identity& user);

@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "impersonate-";
 constexpr std::string_view kAuthentication = "authentication.k8s.io";
-constexpr std::string_view kAccountPrefix = "system:serviceaccount:";
-constexpr std::string_view kAccountsGroup = "system:serviceaccounts";
 constexpr std::string_view kAnonymous = "system:anonymous";
 constexpr std::string_view kUnauthenticatedGroup = "system:unauthenticated";
 constexpr std::size_t kHeadersMost = 64;
@@ -40,29 +38,13 @@ Attributes RightTo(std::string_view group, std::string_view resource, std::strin
           .name = std::string(name)};
 }
 
-struct Account {
-  std::string_view name_space;
-  std::string_view name;
-};
-
-// The parts of "system:serviceaccount:NAMESPACE:NAME".
-std::optional<Account> AccountOf(std::string_view user) {
-  if (!user.starts_with(kAccountPrefix)) return std::nullopt;
-  user.remove_prefix(kAccountPrefix.size());
-  const std::size_t colon = user.find(':');
-  if (colon == std::string_view::npos || colon == 0 || colon + 1 == user.size()) {
-    return std::nullopt;
-  }
-  return Account{user.substr(0, colon), user.substr(colon + 1)};
-}
-
 // `header` is the name after "Impersonate-", in lower case.
 absl::Status Take(const std::string& header, const std::string& value, Impersonation& wanted) {
   rest::Identity& user = wanted.user;
   if (header == "user") {
     if (!user.name.empty()) return InvalidArgument("the header Impersonate-User is there twice");
     user.name = value;
-    if (const auto account = AccountOf(value)) {
+    if (const auto account = AccountNamed(value)) {
       wanted.rights.push_back(RightTo("", "serviceaccounts", account->name));
       wanted.rights.back().name_space = account->name_space;
     } else {
@@ -90,7 +72,7 @@ void AddGroups(rest::Identity& user) {
     const bool is_there = std::ranges::find(user.groups, group) != user.groups.end();
     if (!is_there) user.groups.push_back(std::move(group));
   };
-  if (const auto account = AccountOf(user.name); account && user.groups.empty()) {
+  if (const auto account = AccountNamed(user.name); account && user.groups.empty()) {
     add(std::string(kAccountsGroup));
     add(fmt::format("{}:{}", kAccountsGroup, account->name_space));
   }

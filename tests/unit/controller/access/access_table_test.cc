@@ -309,6 +309,9 @@ TEST(AccessTable, RefusesEntriesThatContradictEachOtherOrPretendToBeTheSystem) {
         Entry("b", Role::kEdit, "t-1234567890123456")},
        "identities[1] (b): an entry above has the same token"},
       {{Entry("system:admin", Role::kView)}, "names that begin with system: are of the system"},
+      {{Entry("system:serviceaccount:a", Role::kView)}, "are of the system"},
+      {{Entry("system:serviceaccount:a:b", Role::kView, "t-1234567890123456")},
+       "leave token, tokenSha256 and groups out"},
       {{masters}, "the group system:masters comes with a role or a certificate"},
       {{Entry("node-1", Role::kNode)}, "the role node needs a name such as system:node:NODE"},
       {{Entry("system:node:", Role::kNode)}, "the role node needs a name"},
@@ -322,6 +325,21 @@ TEST(AccessTable, RefusesEntriesThatContradictEachOtherOrPretendToBeTheSystem) {
     ASSERT_FALSE(table.ok()) << wrong.why;
     EXPECT_THAT(Message(table.status()), HasSubstr(wrong.why));
   }
+}
+
+TEST(AccessTable, AServiceAccountHasTheRoleOfItsName) {
+  const AccessTable table =
+      TableOf({Entry("system:serviceaccount:team-a:ci", Role::kEdit, "", {"team-a"})});
+  const auto may = [&](const std::string& name, const std::string& space) {
+    return table
+        .Authorize(User(name), {.verb = "create", .resource = "pods", .name_space = space},
+                   NoObjects())
+        .allowed;
+  };
+  EXPECT_TRUE(may("system:serviceaccount:team-a:ci", "team-a"));
+  EXPECT_FALSE(may("system:serviceaccount:team-a:ci", "team-b"));
+  EXPECT_FALSE(may("system:serviceaccount:team-b:ci", "team-a"));
+  EXPECT_FALSE(may("system:serviceaccount:team-a:c", "team-a"));
 }
 
 TEST(AccessTable, ADenialReadsAsKubernetesSaysIt) {
