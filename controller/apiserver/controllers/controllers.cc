@@ -150,6 +150,7 @@ void Controllers::ObserveOne(const ResourceName& resource, const std::string& ke
   QueueForWorkloads({resource, key}, previous, object, now);
   if (resource == kPodResource) QueueForPod(key, previous, object, now);
   QueueForTaints(resource, key, previous, object, now);
+  QueueForAccounts(resource, key, previous, object, now);
   if (resource == kClaimResource && object != nullptr) {
     queue_.Add({Task::kReservations, key}, now);
   }
@@ -295,6 +296,8 @@ Outcome Controllers::Do(const Work& work, WallTime now) {
       return SyncWorkload(IdOf(work.key), now);
     case Task::kTaints:
       return EvictFromTainted(work.key, now);
+    case Task::kAccount:
+      return KeepAccount(work.key);
     case Task::kExpire:
       return Expire(IdOf(work.key), now);
   }

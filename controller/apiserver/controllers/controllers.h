@@ -6,9 +6,9 @@
 // They make claims from templates, reserve claims for pods bound by hand and drop reservations of
 // pods that are gone, collect garbage by owner references, empty deleted namespaces, mark silent
 // nodes, delete pods of deleted nodes and pods on devices tainted NoExecute, tell pods that wait in
-// vain, and drop old Events. They keep Jobs, Deployments and their like (workloads.h). The store's
-// events drive them, whatever the size of the cluster. Writes go through `api` like all others:
-// they are validated, and a conflict is tried again.
+// vain, drop old Events, and give each namespace its account "default". They keep Jobs, Deployments
+// and their like (workloads.h). The store's events drive them, whatever the size of the cluster.
+// Writes go through `api` like all others: they are validated, and a conflict is tried again.
 //
 // Scope: decisions. Threads are in controller_threads.h.
 //
@@ -131,6 +131,10 @@ class Controllers {
   Outcome Expire(const ObjectId& id, WallTime now);
   Outcome SyncWorkload(const ObjectId& id, WallTime now);
   Outcome EvictFromTainted(const std::string& claim_key, WallTime now);
+
+  void QueueForAccounts(const ResourceName& resource, const std::string& key, const Json* previous,
+                        const Json* object, WallTime now);
+  Outcome KeepAccount(const std::string& name_space);
 
   void QueueForWorkloads(const ObjectId& id, const Json* previous, const Json* object,
                          WallTime now);

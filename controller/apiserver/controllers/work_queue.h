@@ -33,6 +33,7 @@ enum class Task : std::uint8_t {
   kOtherPod,      // "ns/pod": does nobody here place the pod?
   kWorkload,      // "group/plural|key": a Job, Deployment …, or a pod whose Job is gone
   kTaints,        // "ns/claim": must its pods leave a device that is tainted?
+  kAccount,       // "ns": is its service account "default" there?
   kExpire         // "group/plural|key": an Event whose time since its last write is over
 };
 
