@@ -214,7 +214,8 @@ std::optional<std::string_view> WrongForNode(std::string_view node, const Attrib
                   "no pod on this node uses the claim");
   }
   if (wanted.resource == "secrets" || wanted.resource == "configmaps" ||
-      wanted.resource == "persistentvolumeclaims" || wanted.resource == "persistentvolumes") {
+      wanted.resource == "persistentvolumeclaims" || wanted.resource == "persistentvolumes" ||
+      wanted.resource == "serviceaccounts") {
     return Unless(view.IsUsedOn(wanted.resource, wanted.name_space, wanted.name, node),
                   "no pod on this node uses it");
   }

@@ -7,7 +7,7 @@
 //   if (const auto wrong = WrongChangeForNode("node-3", attributes, before, after)) …
 //
 // A node's own objects are the Node, its lease, its ResourceSlices, the pods bound to the node, and
-// the claims, ConfigMaps, Secrets and volumes of these pods. The rules follow Kubernetes' node
+// the claims, ConfigMaps, Secrets, volumes and tokens of these pods. The rules follow Kubernetes' node
 // authorizer, which sees the requests, and its admission plugin NodeRestriction, which sees the
 // object before and after the change. docs/security.md#what-a-nodes-token-may-do has the table.
 //
@@ -40,7 +40,7 @@ class NodeView {
   virtual bool ClaimIsOn(std::string_view name_space, std::string_view name,
                          std::string_view node) const = 0;
   // Returns whether a pod on the node names this ConfigMap, Secret or PersistentVolumeClaim
-  // (`resource`), or the claim of this PersistentVolume.
+  // (`resource`), or the claim of this PersistentVolume, or runs with this service account.
   virtual bool IsUsedOn(std::string_view resource, std::string_view name_space,
                         std::string_view name, std::string_view node) const = 0;
 };

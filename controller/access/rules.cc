@@ -66,7 +66,7 @@ std::vector<Rule> EditRules() {
                    {""},
                    {"configmaps", "events", "persistentvolumeclaims", "pods", "secrets",
                     "serviceaccounts", "services"}});
-  rules.push_back({{"create"}, {""}, {"pods/eviction"}});
+  rules.push_back({{"create"}, {""}, {"pods/eviction", "serviceaccounts/token"}});
   rules.push_back({Write(),
                    {"apps"},
                    {"daemonsets", "deployments", "deployments/scale", "replicasets",
@@ -117,6 +117,7 @@ std::vector<Rule> NodeRules() {
       {{"get", "list", "watch", "delete"}, {""}, {"pods"}},
       {{"patch", "update"}, {""}, {"pods/status"}},
       {{"get"}, {""}, {"configmaps", "persistentvolumeclaims", "persistentvolumes", "secrets"}},
+      {{"create"}, {""}, {"serviceaccounts/token"}},
       {{"create", "patch"}, {""}, {"events"}},
       {{"create", "get", "patch", "update"}, {"coordination.k8s.io"}, {"leases"}},
       {{"get"}, {"resource.k8s.io"}, {"resourceclaims"}},
@@ -164,7 +165,8 @@ std::optional<Role> RoleNamed(std::string_view name) {
   return std::nullopt;
 }
 
-// system:discovery, system:basic-user and system:public-info-viewer.
+// system:discovery, system:basic-user, system:public-info-viewer and
+// system:service-account-issuer-discovery.
 const std::vector<Rule>& RulesOfEverybody() {
   static const std::vector<Rule> rules = {
       {{"create"},
@@ -174,8 +176,8 @@ const std::vector<Rule>& RulesOfEverybody() {
       {{"get"},
        {},
        {},
-       {"/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*",
-        "/readyz", "/version", "/version/"}},
+       {"/.well-known/openid-configuration", "/api", "/api/*", "/apis", "/apis/*", "/healthz",
+        "/livez", "/openapi", "/openapi/*", "/openid/v1/jwks", "/readyz", "/version", "/version/"}},
   };
   return rules;
 }

@@ -11,6 +11,7 @@
 #include "controller/apiserver/verbs/node_fetch.h"
 #include "controller/apiserver/verbs/node_tunnel.h"
 #include "controller/apiserver/webhooks/http_call.h"
+#include "controller/app/account_key.h"
 #include "controller/model/admin_address.h"
 #include "controller/run/test_clock.h"
 #include "lib/base/files.h"
@@ -121,6 +122,7 @@ absl::StatusOr<std::unique_ptr<StandaloneApi>> StandaloneApi::Open(
   server_options.node_fetch = apiserver::HttpNodeFetch(options.node_token_file);
   server_options.node_tunnel = apiserver::HttpNodeTunnel(options.node_token_file);
   server_options.webhook_call = apiserver::HttpWebhookCall();
+  TAHOMA_ASSIGN_OR_RETURN(server_options.account_tokens, AccountTokensOf(*api->store_));
   server_options.log = log;
   server_options.objects.log_bytes_max = options.watch_history_bytes;
   TAHOMA_ASSIGN_OR_RETURN(

@@ -40,6 +40,8 @@ struct Identity {
   std::string name;
   std::vector<std::string> groups = {};
   std::string uid = {};
+  // Facts about the caller by name, such as the pod that a token was made for.
+  std::vector<std::pair<std::string, std::vector<std::string>>> extra = {};
   // Whoever showed the credentials, where that caller acts as this user; else null.
   std::shared_ptr<const Identity> behind = {};
 };

@@ -10,6 +10,7 @@ import json
 import pathlib
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -40,6 +41,11 @@ class NodeRightsTest(unittest.TestCase):
         for node in ("node-a", "node-b"):
             cls.send("POST", "/api/v1/nodes", {"metadata": {"name": node}})
         cls.world.create()
+        account = f"{cls.controller.api}/api/v1/namespaces/default/serviceaccounts/default"
+        deadline = time.monotonic() + 30
+        while ask("GET", account, headers={"Authorization": f"Bearer {TOKENS['admin']}"})[0] != 200:
+            if time.monotonic() > deadline:
+                raise AssertionError("the namespace default has no account")
 
     @classmethod
     def ask(cls, who, method, path, body, media):

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/access/account_tokens.h"
 #include "controller/apiserver/http/api_server.h"
 #include "controller/store/store.h"
 #include "lib/base/check.h"
@@ -95,6 +96,7 @@ class ApiFixture : public ::testing::Test {
                             const std::string& target) {
       return rest::Response::Text(200, node.host + ":" + std::to_string(node.port) + target);
     };
+    options.account_tokens = tokens_;
     options.objects = objects;
     options.answer_bytes = answer_bytes;
     auto server = controller::apiserver::ApiServer::Open(*store_, clock_, std::move(options));
@@ -151,7 +153,13 @@ class ApiFixture : public ::testing::Test {
     return {{"metadata", {{"name", name}}}, {"data", {{"key", value}}}};
   }
 
+  static std::shared_ptr<const controller::AccountTokens> NewTokens() {
+    return std::make_shared<const controller::AccountTokens>(
+        *controller::AccountTokens::Of(controller::NewAccountKey()));
+  }
+
   TempDir dir_;
+  const std::shared_ptr<const controller::AccountTokens> tokens_ = NewTokens();
   ManualClock clock_{WallTime(std::chrono::seconds(1'800'000'000))};
   std::unique_ptr<controller::Store> store_;
   std::unique_ptr<controller::apiserver::ApiServer> server_;

@@ -13,9 +13,12 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "controller/access/account_tokens.h"
 #include "controller/apiserver/http/api_server.h"
 #include "controller/apiserver/http/http_front.h"
 #include "controller/store/store.h"
@@ -63,6 +66,8 @@ absl::Status Run(const Arguments& arguments) {
   apiserver::ApiServer::Options options;
   options.seed = SeedFromMachine();
   options.node_fetch = &EchoLog;
+  TAHOMA_ASSIGN_OR_RETURN(AccountTokens tokens, AccountTokens::Of(NewAccountKey()));
+  options.account_tokens = std::make_shared<const AccountTokens>(std::move(tokens));
   TAHOMA_ASSIGN_OR_RETURN(const auto server,
                           apiserver::ApiServer::Open(*store, clock, std::move(options)));
   TAHOMA_RETURN_IF_ERROR(InstallCrds(*server, arguments.crds));

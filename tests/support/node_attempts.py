@@ -30,6 +30,7 @@ CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 PODS = "/api/v1/namespaces/default/pods"
+ACCOUNT_TOKEN = "/api/v1/namespaces/default/serviceaccounts/default/token"
 GONE = {"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "00000000-0000-0000-0000-000000000001"}
 
 
@@ -83,14 +84,16 @@ def pod_of(node, name):
 class Attempt(NamedTuple):
     method: str
     path: str
-    body: object = None  # of a PUT: what the object that is there becomes
+    body: object = None  # callable: of a PUT, what the object that is there becomes; of a POST, what is made of the world
     media: str = MERGE
 
     def request(self, world):
         """(method, path, body as text, media type) as it is sent."""
         if self.method == "GET":
             return self.method, self.path, None, JSON
-        body = self.body(copy.deepcopy(world.get(self.path.removesuffix("/status")))) if callable(self.body) else self.body
+        body = self.body
+        if callable(body):
+            body = body(world) if self.method == "POST" else body(copy.deepcopy(world.get(self.path.removesuffix("/status"))))
         if self.method == "DELETE":  # with a body kube-apiserver takes no options from the query
             return self.method, f"{self.path}?dryRun=All", None, JSON
         more = "&fieldManager=neuron.aws.com&force=true" if self.media == APPLY else ""
@@ -107,6 +110,12 @@ class Line(NamedTuple):
 
 def get(path):
     return Attempt("GET", path)
+
+
+def token_of(node, **spec):
+    """A TokenRequest for the pod of a node."""
+    return lambda world: {"spec": {**spec, "boundObjectRef": {
+        "apiVersion": "v1", "kind": "Pod", "name": f"{node}-pod", "uid": world.get(f"{PODS}/{node}-pod")["metadata"]["uid"]}}}
 
 
 def both(path, body):
@@ -221,8 +230,12 @@ def pod_lines(world):
                 get(f"/api/v1/namespaces/default/{kind}/{world.other}-key"), get(f"/api/v1/namespaces/default/{kind}"),
                 Attempt("PATCH", f"/api/v1/namespaces/default/{kind}/{world.mine}-key", {"data": {}}),
                 Attempt("POST", f"/api/v1/namespaces/default/{kind}", {"metadata": {"name": "new"}}))]),
-        Line("tokens of service accounts", False, False, [
-            Attempt("POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {"spec": {}})]),
+        Line("tokens of the service accounts of its pods, each bound to its pod", True, False, [
+            Attempt("POST", ACCOUNT_TOKEN, token_of(world.mine))]),
+        Line("other tokens of service accounts", False, False, [
+            Attempt("POST", ACCOUNT_TOKEN, {"spec": {}}), Attempt("POST", ACCOUNT_TOKEN, token_of(world.other)),
+            Attempt("POST", ACCOUNT_TOKEN.replace("default/token", "builder/token"), token_of(world.mine)),
+            Attempt("POST", ACCOUNT_TOKEN, token_of(world.mine, audiences=["elsewhere"]))]),
     ]
 
 

@@ -2,17 +2,22 @@
 
 #include <absl/status/statusor.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "controller/apiserver/http/bounds.h"
 #include "controller/apiserver/request/decode_body.h"
 #include "controller/apiserver/request/status_error.h"
+#include "controller/apiserver/request/typed_body.h"
 #include "controller/apiserver/schema/causes.h"
 #include "controller/apiserver/schema/fields.h"
 #include "controller/apiserver/schema/kind.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -26,7 +31,15 @@ struct AccessQuestion {
   const rest::Identity& caller;
   const AccessTable& table;
   const NodeView& view;
+  AskAccount account;
 };
+
+json UserInfo(const rest::Identity& user) {
+  json info = {{"username", user.name}, {"groups", user.groups}};
+  if (!user.uid.empty()) info["uid"] = user.uid;
+  for (const auto& [key, values] : user.extra) info["extra"][key] = values;
+  return info;
+}
 
 absl::Status Wrong(const AccessQuestion& question, const std::string& field, std::string_view why) {
   return InvalidError(question.review.group, question.review.kind, "",
@@ -99,13 +112,36 @@ json RulesOf(const AccessQuestion& question) {
           {"nonResourceRules", std::move(paths)}};
 }
 
+// Says whose the token is. A token of the identity file or of tokenFile is for this server, and so
+// for whichever of its audiences are asked for.
+absl::StatusOr<json> OwnerOfToken(const AccessQuestion& question) {
+  const std::string token = TextAt(question.spec, "token");
+  if (token.empty()) return BadRequestError("token is required for TokenReview in authentication");
+  std::vector<std::string> audiences = kube::StringsAt(question.spec, {"audiences"});
+  if (audiences.empty()) audiences = OwnAudiences();
+  const auto known =
+      question.table.open() ? nullptr : question.table.Authenticate(token, std::nullopt);
+  if (known != nullptr) {
+    const std::vector<std::string> own = OwnAudiences();
+    std::erase_if(audiences, [&](const std::string& audience) {
+      return std::ranges::find(own, audience) == own.end();
+    });
+    if (audiences.empty()) return json{{"authenticated", false}, {"user", json::object()}};
+    return json{{"authenticated", true}, {"user", UserInfo(*known)}, {"audiences", audiences}};
+  }
+  const absl::StatusOr<AccountCaller> caller = question.account(token, audiences);
+  if (!caller.ok()) {
+    return json{
+        {"authenticated", false}, {"user", json::object()}, {"error", Message(caller.status())}};
+  }
+  return json{
+      {"authenticated", true}, {"user", UserInfo(caller->user)}, {"audiences", caller->audiences}};
+}
+
 absl::StatusOr<json> StatusOfReview(const AccessQuestion& question) {
   const std::string& kind = question.review.kind;
-  if (kind == "SelfSubjectReview") {
-    json user = {{"username", question.caller.name}, {"groups", question.caller.groups}};
-    if (!question.caller.uid.empty()) user["uid"] = question.caller.uid;
-    return json{{"userInfo", std::move(user)}};
-  }
+  if (kind == "SelfSubjectReview") return json{{"userInfo", UserInfo(question.caller)}};
+  if (kind == "TokenReview") return OwnerOfToken(question);
   if (kind == "SelfSubjectRulesReview") return RulesOf(question);
   if (kind == "SelfSubjectAccessReview") return MayCall(question, question.caller);
   TAHOMA_ASSIGN_OR_RETURN(const rest::Identity subject, SubjectIn(question));
@@ -114,11 +150,14 @@ absl::StatusOr<json> StatusOfReview(const AccessQuestion& question) {
 
 absl::StatusOr<rest::Response> Answer(const Kind& review, const rest::Request& request,
                                       const Attributes& wanted, const AccessTable& table,
-                                      const NodeView& view) {
+                                      const NodeView& view, AskAccount account) {
   if (request.body.size() > kReviewBytesMost) return TooLargeError(kReviewBytesMost);
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(request));
+  if (review.kind == "TokenReview") {
+    TAHOMA_RETURN_IF_ERROR(CheckTyped("io.k8s.api.authentication.v1.TokenReview", *body.object));
+  }
   const json& spec = ValueAt(*body.object, {"spec"});
-  const AccessQuestion question{review, wanted, spec, *request.identity, table, view};
+  const AccessQuestion question{review, wanted, spec, *request.identity, table, view, account};
   TAHOMA_ASSIGN_OR_RETURN(json status, StatusOfReview(question));
   json answer = {{"kind", review.kind},
                  {"apiVersion", review.api_version()},
@@ -134,14 +173,14 @@ absl::StatusOr<rest::Response> Answer(const Kind& review, const rest::Request& r
 
 std::optional<rest::Response> ServeAccessReview(const rest::Request& request,
                                                 const Attributes& wanted, const AccessTable& table,
-                                                const NodeView& view) {
+                                                const NodeView& view, AskAccount account) {
   for (const auto& review : ReviewKinds()) {
     if (wanted.resource != review->plural || wanted.group != review->group ||
         wanted.version != review->version) {
       continue;
     }
     if (wanted.verb != "create" || !wanted.name.empty()) return ResponseOf(MethodNotAllowedError());
-    absl::StatusOr<rest::Response> answer = Answer(*review, request, wanted, table, view);
+    absl::StatusOr<rest::Response> answer = Answer(*review, request, wanted, table, view, account);
     return answer.ok() ? *std::move(answer) : ResponseOf(answer.status());
   }
   return std::nullopt;

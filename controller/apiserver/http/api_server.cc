@@ -5,6 +5,7 @@
 
 #include "controller/apiserver/discovery/discovery.h"
 #include "controller/apiserver/http/request_access.h"
+#include "controller/apiserver/http/token_request.h"
 #include "controller/apiserver/request/api_request.h"
 #include "controller/apiserver/request/decode_body.h"
 #include "controller/apiserver/request/representation.h"
@@ -84,6 +85,25 @@ rest::Response JsonBody(const json& body) {
   return response;
 }
 
+constexpr std::string_view kKeysPath = "/openid/v1/jwks";
+
+// OpenID Connect Discovery 1.0, as far as kube-apiserver serves it.
+json IssuerOf(const rest::Request& request) {
+  return {{"issuer", kAccountIssuer},
+          {"jwks_uri", fmt::format("{}://{}{}", request.tls ? "https" : "http",
+                                   request.header("Host"), kKeysPath)},
+          {"response_types_supported", {"id_token"}},
+          {"subject_types_supported", {"public"}},
+          {"id_token_signing_alg_values_supported", {"ES256"}}};
+}
+
+rest::Response IssuerBody(std::string_view type, const json& body) {
+  rest::Response response = rest::Response::Json(200, body.dump());
+  response.content_type = type;
+  response.headers.emplace_back("Cache-Control", "public, max-age=3600");
+  return response;
+}
+
 // A real server knows its built-in groups by their routes and answers in the API's form there; Go's
 // own handler answers every other path.
 bool IsUnknownGroup(std::string_view path, const KindTable& kinds) {
@@ -148,6 +168,7 @@ ApiServer::ApiServer(std::unique_ptr<ObjectStore> objects, const Clock& clock, O
     : objects_(std::move(objects)),
       ids_(options.seed),
       webhooks_(*objects_, ids_, std::move(options.webhook_call)),
+      account_tokens_(std::move(options.account_tokens)),
       log_(std::move(options.log)),
       answers_(options.answer_bytes),
       context_{*objects_,
@@ -281,6 +302,12 @@ absl::StatusOr<std::shared_ptr<WatchStream>> ApiServer::OpenWatch(const rest::Re
   }
 }
 
+absl::StatusOr<AccountCaller> ApiServer::AccountOf(
+    std::string_view token, const std::vector<std::string>& audiences) const {
+  if (account_tokens_ == nullptr) return Unauthenticated("invalid bearer token");
+  return CallerOf(token, audiences, *account_tokens_, *objects_, context_.clock.WallNow());
+}
+
 absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request,
                                                    const Terms& terms) {
   std::shared_ptr<const KindTable> kinds = kinds_.Snapshot();
@@ -289,6 +316,10 @@ absl::StatusOr<rest::Response> ApiServer::Dispatch(const rest::Request& request,
   parsed.flight = terms.flight;
   parsed.answers = terms.answers;
   parsed.own = terms.own;
+  if (IsTokenRequest(parsed)) {
+    if (account_tokens_ == nullptr) return Internal("this server has no key for tokens");
+    return ServeTokenRequest(context_, parsed, *account_tokens_);
+  }
   if (!parsed.subresource.empty()) return ServeSubresource(context_, parsed);
   if (parsed.kind->group != "admissionregistration.k8s.io" || request.method == "GET") {
     return parsed.name.empty() ? ServeCollection(context_, parsed) : ServeObject(context_, parsed);
@@ -309,6 +340,12 @@ absl::StatusOr<rest::Response> ApiServer::ServeRoot(const rest::Request& request
   if (path == "/version") return JsonBody(VersionBody());
   if (path == "/openapi/v2") return OpenApiV2(request.header("Accept"));
   if (path.starts_with("/openapi/v3")) return ServeOpenApi(request, kinds, from_outside);
+  if (account_tokens_ != nullptr && path == kKeysPath) {
+    return IssuerBody("application/jwk-set+json", account_tokens_->PublicKeys());
+  }
+  if (account_tokens_ != nullptr && path == "/.well-known/openid-configuration") {
+    return IssuerBody("application/json", IssuerOf(request));
+  }
   const bool aggregated = WantsAggregated(request.header("Accept"));
   if (path == "/api" || path == "/apis") {
     if (aggregated) {
@@ -330,8 +367,9 @@ absl::StatusOr<rest::Response> ApiServer::ServeRoot(const rest::Request& request
                ? ApiGroup(kinds, rest)
                : ApiResourceList(kinds, rest.substr(0, slash), rest.substr(slash + 1));
   } else if (path == "/") {
-    body = json{
-        {"paths", {"/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"}}};
+    body = json{{"paths",
+                 {"/.well-known/openid-configuration", "/api", "/apis", "/healthz", "/livez",
+                  "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}}};
   }
   if (!body) return NoSuchPathError();
   return JsonBody(*body);

@@ -22,8 +22,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "controller/access/account_tokens.h"
 #include "controller/apiserver/discovery/openapi.h"
+#include "controller/apiserver/http/account_callers.h"
 #include "controller/apiserver/http/bounds.h"
 #include "controller/apiserver/request/api_context.h"
 #include "controller/apiserver/schema/kind.h"
@@ -48,6 +51,9 @@ class ApiServer {
     NodeTunnel node_tunnel = nullptr;
     // Asks admission webhooks; without it requests that need one fail.
     WebhookCall webhook_call = nullptr;
+    // Makes and reads the tokens of service accounts; without it there are none: a TokenRequest is
+    // answered with 500.
+    std::shared_ptr<const AccountTokens> account_tokens = nullptr;
     ObjectStore::Options objects = {};
     // The most memory of answers to callers outside this process that wait to be read.
     std::size_t answer_bytes = kAnswerBytesMost;
@@ -75,6 +81,10 @@ class ApiServer {
   // Opens a watch request's stream, for readers of its events; ResponseOf makes an answer of an
   // error.
   absl::StatusOr<std::shared_ptr<WatchStream>> OpenWatch(const rest::Request& request);
+
+  // Says whose service account's token this is (account_callers.h). kUnauthenticated for any other.
+  absl::StatusOr<AccountCaller> AccountOf(std::string_view token,
+                                          const std::vector<std::string>& audiences) const;
 
   // Creates or updates the CustomResourceDefinition in a YAML or JSON text.
   absl::Status InstallCrd(std::string_view text);
@@ -123,6 +133,7 @@ class ApiServer {
   DeletionGuard guard_;
   Webhooks webhooks_;
   OpenApiCache open_api_;
+  const std::shared_ptr<const AccountTokens> account_tokens_;
   const std::function<void(const std::string& line)> log_;
   ByteBudget answers_;
   const ApiContext context_;

@@ -103,9 +103,19 @@ HttpFront::HttpFront(ApiServer& server, HttpFrontOptions options, rest::Metrics&
   http_.Raw([this](const rest::Request& request) { return Handle(request); });
 }
 
+std::shared_ptr<const rest::Identity> HttpFront::CallerOf(const rest::Request& head,
+                                                          const AccessTable& table) const {
+  if (auto known = table.Authenticate(head); known != nullptr || head.client) return known;
+  const auto token = rest::BearerToken(head.header("Authorization"));
+  if (!token) return nullptr;
+  auto account = server_.AccountOf(*token, OwnAudiences());
+  if (!account.ok()) return nullptr;
+  return std::make_shared<const rest::Identity>(std::move(account->user));
+}
+
 std::optional<rest::Response> HttpFront::Admit(rest::Request& head) {
   const auto table = access_->table();
-  head.identity = table->Authenticate(head);
+  head.identity = CallerOf(head, *table);
   if (head.identity == nullptr) {
     return rest::AskingForToken(AsAccepted(head, ResponseOf(UnauthorizedError())));
   }
@@ -200,7 +210,10 @@ rest::Response HttpFront::Change(const rest::Request& request) {
     return AsAccepted(
         request, ResponseOf(ResourceExhausted("too many bodies are being worked on; try again")));
   }
-  if (auto review = ServeAccessReview(request, wanted, *table, view_)) {
+  const auto account = [this](std::string_view token, const std::vector<std::string>& audiences) {
+    return server_.AccountOf(token, audiences);
+  };
+  if (auto review = ServeAccessReview(request, wanted, *table, view_, account)) {
     return AsAccepted(request, *std::move(review));
   }
   if (!IsAudited(wanted)) return server_.HandleFromOutside(request);

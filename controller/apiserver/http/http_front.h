@@ -82,6 +82,9 @@ class HttpFront {
   // Notes the caller, or the user as whom the caller acts; returns the refusal of a caller who may
   // not go on.
   std::optional<rest::Response> Admit(rest::Request& head);
+  // Returns the caller of an identity, or of a service account's token; null for others.
+  std::shared_ptr<const rest::Identity> CallerOf(const rest::Request& head,
+                                                 const AccessTable& table) const;
   std::optional<rest::Response> RefuseActing(const rest::Request& head,
                                              const rest::Identity& caller,
                                              const Impersonation& other, const AccessTable& table);

@@ -179,6 +179,7 @@ bool StoredNodeView::IsUsedOn(std::string_view resource, std::string_view name_s
   return std::any_of(pods.objects.begin(), pods.objects.end(), [&](const ObjectPtr& pod) {
     const json& spec = ValueAt(*pod->body, {"spec"});
     if (TextAt(spec, "nodeName") != node) return false;
+    if (resource == "serviceaccounts") return TextAt(spec, "serviceAccountName") == name;
     return resource == "persistentvolumeclaims" ? HasVolumeOf(*pod->body, name)
                                                 : Names(spec, resource == "secrets", name);
   });

@@ -294,6 +294,7 @@ std::vector<Kind> CoreKinds() {
                     Text("Data", "How many entries."), AgeColumn()};
   Kind account = Make("", "v1", "ServiceAccount", "serviceaccounts");
   account.short_names = {"sa"};
+  account.subresources = {{"token", {"authentication.k8s.io", "v1", "TokenRequest"}, {"create"}}};
   account.columns = {NameColumn(), Text("Secrets", "How many secrets."), AgeColumn()};
   Kind component = Make("", "v1", "ComponentStatus", "componentstatuses");
   component.short_names = {"cs"};
@@ -453,6 +454,7 @@ const std::vector<std::shared_ptr<const Kind>>& ReviewKinds() {
     const std::string authorization = "authorization.k8s.io";
     auto* const made = new std::vector<std::shared_ptr<const Kind>>;
     for (Kind kind : {Review("authentication.k8s.io", "SelfSubjectReview", false),
+                      Review("authentication.k8s.io", "TokenReview", false),
                       Review(authorization, "LocalSubjectAccessReview", true),
                       Review(authorization, "SelfSubjectAccessReview", false),
                       Review(authorization, "SelfSubjectRulesReview", false),

@@ -25,6 +25,7 @@ Json UserOf(const ApiRequest& request) {
   }
   Json user = {{"username", identity->name}, {"groups", identity->groups}};
   if (!identity->uid.empty()) user["uid"] = identity->uid;
+  for (const auto& [key, values] : identity->extra) user["extra"][key] = values;
   return user;
 }
 

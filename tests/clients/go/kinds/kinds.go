@@ -54,7 +54,7 @@ func Objects() []runtime.Object {
 		&apiextensions.CustomResourceDefinition{},
 		&authorization.SelfSubjectAccessReview{}, &authorization.SubjectAccessReview{},
 		&authorization.LocalSubjectAccessReview{}, &authorization.SelfSubjectRulesReview{},
-		&authentication.SelfSubjectReview{}, &autoscaling.Scale{}, &policy.Eviction{}, &policy.PodDisruptionBudget{},
+		&authentication.SelfSubjectReview{}, &authentication.TokenReview{}, &authentication.TokenRequest{}, &autoscaling.Scale{}, &policy.Eviction{}, &policy.PodDisruptionBudget{},
 		&meta.Status{}, &meta.DeleteOptions{}, &meta.PartialObjectMetadata{},
 	}
 }

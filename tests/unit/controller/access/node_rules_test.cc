@@ -114,6 +114,16 @@ TEST_F(NodeRulesTest, ANeighboursObjectsAreOutOfReach) {
   EXPECT_FALSE(May({.verb = "deletecollection", .resource = "pods", .node_selector = "n1"}));
   EXPECT_FALSE(May({.verb = "create", .resource = "pods", .name_space = "a"}));
   EXPECT_FALSE(May({.verb = "get", .resource = "secrets", .name_space = "a", .name = "n2-key"}));
+  for (const auto& [name, may] : {std::pair("n1-builder", true), std::pair("n2-builder", false)}) {
+    EXPECT_EQ(May({.verb = "create",
+                   .resource = "serviceaccounts",
+                   .subresource = "token",
+                   .name_space = "a",
+                   .name = name}),
+              may);
+  }
+  EXPECT_FALSE(
+      May({.verb = "create", .resource = "serviceaccounts", .name_space = "a", .name = "n1-b"}));
   EXPECT_FALSE(May({.verb = "list", .resource = "secrets", .name_space = "a"}));
   EXPECT_FALSE(May(
       {.verb = "get", .resource = "persistentvolumeclaims", .name_space = "a", .name = "n2-data"}));
