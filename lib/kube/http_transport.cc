@@ -28,6 +28,32 @@
 namespace tahoma::kube {
 namespace {
 
+// Escapes the characters of a key that no header's name may have, as client-go does.
+std::string HeaderKey(std::string_view key) {
+  constexpr std::string_view kPlain = "!#$&'*+-.^_`|~";
+  std::string escaped;
+  for (const char c : key) {
+    const bool plain = absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                       kPlain.find(c) != std::string_view::npos;
+    escaped += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return escaped;
+}
+
+std::vector<std::pair<std::string, std::string>> ImpersonationHeaders(const ServerAccess& access) {
+  std::vector<std::pair<std::string, std::string>> headers;
+  const auto add = [&](std::string name, const std::string& value) {
+    if (!value.empty()) headers.emplace_back(std::move(name), value);
+  };
+  add("Impersonate-User", access.impersonate_user);
+  add("Impersonate-Uid", access.impersonate_uid);
+  for (const std::string& group : access.impersonate_groups) add("Impersonate-Group", group);
+  for (const auto& [key, values] : access.impersonate_extra) {
+    for (const std::string& value : values) add("Impersonate-Extra-" + HeaderKey(key), value);
+  }
+  return headers;
+}
+
 // Sockets wait in real time.
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
@@ -523,12 +549,7 @@ absl::StatusOr<httplib::Request> HttpTransport::Impl::Prepare(const Request& req
   out.path = request.target;
   for (const auto& [name, value] : request.headers) out.headers.emplace(name, value);
   if (!token.empty()) out.headers.emplace("Authorization", "Bearer " + token);
-  if (!access_.impersonate_user.empty()) {
-    out.headers.emplace("Impersonate-User", access_.impersonate_user);
-  }
-  for (const std::string& group : access_.impersonate_groups) {
-    out.headers.emplace("Impersonate-Group", group);
-  }
+  for (const auto& [name, value] : ImpersonationHeaders(access_)) out.headers.emplace(name, value);
   out.headers.emplace("Accept-Encoding", "identity");
   if (!out.has_header("User-Agent")) out.headers.emplace("User-Agent", "tahoma");
   out.body = request.Text();
@@ -614,18 +635,17 @@ absl::StatusOr<Response> HttpTransport::Impl::Stream(const Request& request,
   return answer;
 }
 
-// The names become header lines: a line break in a name would make another header.
 absl::Status CheckImpersonation(const ServerAccess& access) {
   const auto is_control = [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); };
-  std::vector<std::string> names = access.impersonate_groups;
-  if (access.impersonate_user.empty() && !names.empty()) {
-    return InvalidArgument("groups are impersonated only together with a user");
+  const auto headers = ImpersonationHeaders(access);
+  if (access.impersonate_user.empty() && !headers.empty()) {
+    return InvalidArgument("groups, uid and extra are impersonated only together with a user");
   }
-  names.push_back(access.impersonate_user);
-  for (const std::string& name : names) {
-    if (std::ranges::any_of(name, is_control)) {
+  // A line break in a value would make another header.
+  for (const auto& [name, value] : headers) {
+    if (std::ranges::any_of(value, is_control)) {
       return InvalidArgument("the impersonated name \"{}\" has a control character",
-                             absl::CEscape(name));
+                             absl::CEscape(value));
     }
   }
   return absl::OkStatus();

@@ -26,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/kube/transport.h"
@@ -41,9 +42,12 @@ struct ServerAccess {
   std::string client_key_pem = {};
   std::string token = {};
   std::string token_file = {};  // wins over `token`
-  // Act as this user, or as a member of these groups too, if the server lets the caller.
+  // Act as this user, or as a member of these groups too, if the server lets the caller. Without a
+  // user the others are refused.
   std::string impersonate_user = {};
+  std::string impersonate_uid = {};
   std::vector<std::string> impersonate_groups = {};
+  std::vector<std::pair<std::string, std::vector<std::string>>> impersonate_extra = {};
   std::string default_namespace = "default";
 };
 

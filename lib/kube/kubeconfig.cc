@@ -114,27 +114,70 @@ absl::StatusOr<Entry> Find(const std::vector<ConfigFile>& files, std::string_vie
   return NotFound("kubeconfig {}: there is no {} \"{}\"", files.front().path, kind, name);
 }
 
+// The cluster as a credential program is shown it.
+json ClusterInfo(const Entry& cluster, const ServerAccess& access) {
+  json info = {{"server", access.server}};
+  if (!access.tls_server_name.empty()) info["tls-server-name"] = access.tls_server_name;
+  if (access.insecure_skip_tls_verify) info["insecure-skip-tls-verify"] = true;
+  if (!access.ca_pem.empty()) {
+    std::string encoded;
+    absl::Base64Escape(access.ca_pem, &encoded);
+    info["certificate-authority-data"] = encoded;
+  }
+  for (const json& extension : ListAt(*cluster.value, {"extensions"})) {
+    if (StringAt(extension, {"name"}) != "client.authentication.k8s.io/exec") continue;
+    if (const json* config = ValueAt(extension, {"extension"})) info["config"] = *config;
+  }
+  return info;
+}
+
+// Runs the program of the user's exec, if there is one and somebody runs programs.
+absl::Status AddExec(const Entry& user, std::string_view name, const Entry& cluster,
+                     const CredentialRunner& runner, ServerAccess& access) {
+  if (!user.Has("exec")) return absl::OkStatus();
+  if (runner.run == nullptr) {
+    return Unimplemented(
+        "{}: the user \"{}\" gets its credentials from a program (exec), which only kubectl tahoma "
+        "runs; use a token or a client certificate",
+        user.file->path, name);
+  }
+  const auto annotated = [&](const absl::Status& status) {
+    return Annotate(status, fmt::format("{}: the user \"{}\"", user.file->path, name));
+  };
+  const auto call = CredentialCallOf(*ValueAt(*user.value, {"exec"}),
+                                     fs::path(user.file->path).parent_path().string(),
+                                     ClusterInfo(cluster, access), runner.terminal);
+  if (!call.ok()) return annotated(call.status());
+  const absl::StatusOr<std::string> printed = runner.run(*call);
+  if (!printed.ok()) return annotated(printed.status());
+  return annotated(AddCredential(*call, *printed, access));
+}
+
+// Whom the user acts as. If these were passed over, every request would be made with the rights of
+// the user behind them.
+void AddImpersonation(const Entry& user, ServerAccess& access) {
+  access.impersonate_user = user.Text("as");
+  access.impersonate_uid = user.Text("as-uid");
+  access.impersonate_groups = StringsAt(*user.value, {"as-groups"});
+  const json* const extra = ValueAt(*user.value, {"as-user-extra"});
+  if (extra == nullptr || !extra->is_object()) return;
+  for (const auto& [key, values] : MembersOf(*extra)) {
+    access.impersonate_extra.emplace_back(key, StringsAt(*extra, {key}));
+  }
+}
+
 absl::Status AddUser(const Entry& user, std::string_view name, ServerAccess& access) {
-  for (const std::string_view program : {"exec", "auth-provider"}) {
-    if (user.Has(program)) {
-      return Unimplemented(
-          "{}: the user \"{}\" gets its credentials from a program ({}), which is not supported; "
-          "use a token or a client certificate",
-          user.file->path, name, program);
-    }
+  if (user.Has("auth-provider")) {
+    return Unimplemented(
+        "{}: the user \"{}\" gets its credentials from a program (auth-provider), which is not "
+        "supported; use a token or a client certificate",
+        user.file->path, name);
   }
   if (user.Has("username")) {
     return Unimplemented("{}: the user \"{}\" has a password; use a token or a client certificate",
                          user.file->path, name);
   }
-  // If these were passed over, every request would be made with the rights of the user behind them.
-  for (const std::string_view other : {"as", "as-uid", "as-groups", "as-user-extra"}) {
-    if (user.Has(other)) {
-      return Unimplemented(
-          "{}: the user \"{}\" acts in the name of another ({}), which is not supported",
-          user.file->path, name, other);
-    }
-  }
+  AddImpersonation(user, access);
   TAHOMA_ASSIGN_OR_RETURN(access.client_cert_pem, user.Content("client-certificate"));
   TAHOMA_ASSIGN_OR_RETURN(access.client_key_pem, user.Content("client-key"));
   if (access.client_cert_pem.empty() != access.client_key_pem.empty()) {
@@ -185,7 +228,8 @@ absl::StatusOr<std::string> KubeconfigExtension(std::string_view paths, std::str
   return std::string();
 }
 
-absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context) {
+absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context,
+                                            const CredentialRunner& runner) {
   TAHOMA_ASSIGN_OR_RETURN(const std::vector<ConfigFile> files, ReadFiles(paths));
   TAHOMA_ASSIGN_OR_RETURN(const Chosen found, Choose(files, context));
   const Entry &chosen = found.context, &cluster = found.cluster;
@@ -215,6 +259,7 @@ absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_
   if (user_name.empty()) return access;
   TAHOMA_ASSIGN_OR_RETURN(const Entry user, Find(files, "users", "user", user_name));
   TAHOMA_RETURN_IF_ERROR(AddUser(user, user_name, access));
+  TAHOMA_RETURN_IF_ERROR(AddExec(user, user_name, cluster, runner, access));
   return access;
 }
 

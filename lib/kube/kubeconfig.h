@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/kube/exec_credential.h"
 #include "lib/kube/http_transport.h"
 
 namespace tahoma::kube {
@@ -26,9 +27,11 @@ namespace tahoma::kube {
 // files of several are passed over. `context` empty: the current one. Relative paths inside a file
 // are relative to its folder.
 // kNotFound when no file can be read or a name is missing, kInvalidArgument for a malformed file,
-// kUnimplemented for users whose credentials come from a program (exec, auth-provider), that have a
-// password or act in the name of another, and for clusters behind a proxy.
-absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context = "");
+// kUnimplemented for users whose credentials come from a program where `runner` runs none (exec) or
+// from an auth-provider, or that have a password, and for clusters behind a proxy. Fails as the
+// program does, too (exec_credential.h).
+absl::StatusOr<ServerAccess> LoadKubeconfig(std::string_view paths, std::string_view context = "",
+                                            const CredentialRunner& runner = {});
 
 // Returns the text of `field` in the extension `name` of the context's cluster, where programs
 // beside kubectl keep what is theirs; empty when there is none. Fails as LoadKubeconfig does.

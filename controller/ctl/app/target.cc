@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "controller/ctl/app/credential_program.h"
 #include "controller/ctl/paint.h"
 #include "controller/ctl/table.h"
 #include "lib/base/environment.h"
@@ -26,6 +27,7 @@ void DeclareTarget(config::Spec& spec, CommandTarget& target) {
   spec.Alias("-n", "namespace");
   spec.String("as", &target.user, "act as this user, if the server lets you");
   spec.Strings("asGroup", &target.groups, "with --as: act as a member of this group");
+  spec.String("asUid", &target.uid, "with --as: act as the user of this uid");
   spec.String("color", &target.color, "colours: on a terminal (unless NO_COLOR is set), or as said",
               {"auto", "always", "never"});
 }
@@ -37,11 +39,15 @@ std::string KubeconfigPaths(const CommandTarget& target) {
 }
 
 absl::StatusOr<kube::ServerAccess> AccessOf(const CommandTarget& target) {
-  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access,
-                          kube::LoadKubeconfig(KubeconfigPaths(target), target.context));
+  TAHOMA_ASSIGN_OR_RETURN(
+      kube::ServerAccess access,
+      kube::LoadKubeconfig(KubeconfigPaths(target), target.context,
+                           {.run = RunCredentialProgram, .terminal = isatty(STDIN_FILENO) == 1}));
   if (!target.server.empty()) access.server = target.server;
-  access.impersonate_user = target.user;
-  access.impersonate_groups = target.groups;
+  // As in kubectl, each flag takes the place of its own field of the kubeconfig.
+  if (!target.user.empty()) access.impersonate_user = target.user;
+  if (!target.uid.empty()) access.impersonate_uid = target.uid;
+  if (!target.groups.empty()) access.impersonate_groups = target.groups;
   return access;
 }
 

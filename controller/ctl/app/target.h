@@ -27,6 +27,7 @@ struct CommandTarget {
   std::string server;
   std::string ns;  // empty: the context's, or all where the command says so
   std::string user;
+  std::string uid;
   std::vector<std::string> groups;
   std::string color = "auto";
 };

@@ -527,7 +527,7 @@ TEST(HttpTransportCreateTest, AnImpersonatedNameThatMakesNoHeaderIsRefused) {
             "the impersonated name \"jane\\r\\nX: y\" has a control character");
   EXPECT_NE(said({.impersonate_user = "jane", .impersonate_groups = {"a\n"}}), "");
   EXPECT_EQ(said({.impersonate_groups = {"admins"}}),
-            "groups are impersonated only together with a user");
+            "groups, uid and extra are impersonated only together with a user");
 }
 
 TEST_F(HttpTransportTest, ATokenFileIsReadAgainWhenItChanges) {

@@ -7,7 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "lib/base/json.h"
 #include "lib/base/status.h"
 
 namespace tahoma::kube {
@@ -139,16 +142,105 @@ TEST_F(KubeconfigTest, UnsupportedKeysOfUserOrClusterAreRefusedNotIgnored) {
     const char* reason;
   };
   for (const Case& c :
-       {Case{"token: t, as: admin", "", "acts in the name of another (as)"},
-        Case{"token: t, as-groups: [g]", "", "acts in the name of another (as-groups)"},
-        Case{"token: t, as-uid: x", "", "acts in the name of another (as-uid)"},
-        Case{"auth-provider: {name: gcp}", "", "from a program (auth-provider)"},
+       {Case{"auth-provider: {name: gcp}", "", "from a program (auth-provider)"},
         Case{"username: a, password: b", "", "has a password"},
         Case{"token: t", ", proxy-url: 'http://p:1'", "is behind a proxy (proxy-url)"}}) {
     const auto access = LoadKubeconfig(Write("config", OneOfEach(c.user, c.cluster)));
     EXPECT_TRUE(absl::IsUnimplemented(access.status())) << c.user << access.status();
     EXPECT_NE(Message(access.status()).find(c.reason), std::string::npos) << access.status();
     EXPECT_TRUE(Message(access.status()).starts_with(folder_ + "/config: ")) << access.status();
+  }
+}
+
+TEST_F(KubeconfigTest, AUserMayActAsAnother) {
+  const auto access =
+      LoadKubeconfig(Write("config", OneOfEach("token: t, as: jane, as-uid: u, as-groups: [a, b], "
+                                               "as-user-extra: {example.com/x: [v, w]}",
+                                               "")));
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->impersonate_user, "jane");
+  EXPECT_EQ(access->impersonate_uid, "u");
+  EXPECT_EQ(access->impersonate_groups, (std::vector<std::string>{"a", "b"}));
+  ASSERT_EQ(access->impersonate_extra.size(), 1U);
+  EXPECT_EQ(access->impersonate_extra[0].first, "example.com/x");
+  EXPECT_EQ(access->impersonate_extra[0].second, (std::vector<std::string>{"v", "w"}));
+}
+
+// The program of these tests prints `printed_`.
+class ExecCredentialTest : public KubeconfigTest {
+ protected:
+  absl::StatusOr<ServerAccess> Load(const std::string& exec, bool terminal = false) {
+    return LoadKubeconfig(
+        Write("config", OneOfEach("exec: {" + exec + "}", ", tls-server-name: n")), "",
+        {.run = [this](const CredentialCall& call) -> absl::StatusOr<std::string> {
+           call_ = call;
+           return printed_;
+         },
+         .terminal = terminal});
+  }
+  std::string Why(const std::string& exec) { return std::string(Message(Load(exec).status())); }
+
+  const std::string api_ = "apiVersion: client.authentication.k8s.io/v1";
+  std::string printed_ = R"({"apiVersion": "client.authentication.k8s.io/v1",
+    "kind": "ExecCredential", "status": {"token": "from-the-program"}})";
+  CredentialCall call_;
+};
+
+TEST_F(ExecCredentialTest, TheProgramIsAskedAndItsTokenUsed) {
+  const auto access = Load(api_ +
+                           ", command: aws, args: [eks, get-token], provideClusterInfo: true"
+                           ", env: [{name: AWS_PROFILE, value: p}]");
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->token, "from-the-program");
+  EXPECT_EQ(call_.command, "aws");
+  EXPECT_EQ(call_.args, (std::vector<std::string>{"eks", "get-token"}));
+  ASSERT_EQ(call_.environment.size(), 2U);
+  EXPECT_EQ(call_.environment[0], std::pair(std::string("AWS_PROFILE"), std::string("p")));
+  EXPECT_EQ(call_.environment[1].first, "KUBERNETES_EXEC_INFO");
+  const Json info = ParseJson(call_.environment[1].second);
+  EXPECT_EQ(info.at("kind"), "ExecCredential");
+  EXPECT_EQ(info.at("apiVersion"), "client.authentication.k8s.io/v1");
+  EXPECT_EQ(info.at("spec").at("interactive"), false);
+  EXPECT_EQ(info.at("spec").at("cluster").at("tls-server-name"), "n");
+}
+
+TEST_F(ExecCredentialTest, ACommandWithASlashIsBesideTheKubeconfig) {
+  ASSERT_TRUE(Load(api_ + ", command: bin/login", true).ok());
+  EXPECT_EQ(call_.command, folder_ + "/bin/login");
+  EXPECT_TRUE(call_.interactive);
+  ASSERT_TRUE(Load(api_ + ", command: /bin/login, interactiveMode: Never", true).ok());
+  EXPECT_EQ(call_.command, "/bin/login");
+  EXPECT_FALSE(call_.interactive);
+}
+
+TEST_F(ExecCredentialTest, ACertificateIsUsedToo) {
+  printed_ = R"({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+    "status": {"clientCertificateData": "c", "clientKeyData": "k"}})";
+  const auto access = Load(api_ + ", command: x");
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->client_cert_pem, "c");
+  EXPECT_EQ(access->client_key_pem, "k");
+}
+
+TEST_F(ExecCredentialTest, WhatIsWrongIsSaid) {
+  const std::string good = api_ + ", command: x";
+  EXPECT_NE(Why(api_).find("exec names no command"), std::string::npos) << Why(api_);
+  EXPECT_NE(Why("command: x").find("apiVersion of the program x is \"\""), std::string::npos);
+  EXPECT_NE(Why(good + ", interactiveMode: Always").find("needs a terminal"), std::string::npos);
+  EXPECT_NE(Why(good + ", interactiveMode: Maybe").find("is \"Maybe\""), std::string::npos);
+  const std::string head =
+      R"({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential")";
+  for (const auto& [printed, why] : std::vector<std::pair<std::string, std::string>>{
+           {"", "no ExecCredential"},
+           {"[]", "no ExecCredential"},
+           {R"({"kind": "ExecCredential"})", "plugin returned version "},
+           {head + "}", "neither a token nor"},
+           {head + R"(, "status": 1})", "neither a token nor"},
+           {head + R"(, "status": {"token": 1}})", "neither a token nor"},
+           {head + R"(, "status": {"clientKeyData": "k"}})", "without a certificate"}}) {
+    printed_ = printed;
+    EXPECT_NE(Why(good).find(why), std::string::npos) << printed << ": " << Why(good);
+    EXPECT_TRUE(Why(good).starts_with(folder_ + "/config: the user \"u\": ")) << Why(good);
   }
 }
 
