@@ -151,6 +151,7 @@ void ReadEphemeralContainers(const json& object, PodSpec& pod) {
         target.empty() && !pod.containers.empty() ? &pod.containers[0] : pod.FindContainer(target);
     if (shared != nullptr) container.claims = shared->claims;
     pod.stdin_uses[container.name] = ParseStdinUse(reading.root().Items()[0]);
+    pod.mounts[container.name] = ParseMounts(reading.root().Items()[0]);
     if (reading.status().ok()) pod.ephemeral_containers.push_back(std::move(container));
   }
 }
