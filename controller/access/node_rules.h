@@ -7,9 +7,9 @@
 //   if (const auto wrong = WrongChangeForNode("node-3", attributes, before, after)) …
 //
 // A node's own objects are the Node, its lease, its ResourceSlices, the pods bound to the node, and
-// the claims, ConfigMaps, Secrets, volumes and tokens of these pods. The rules follow Kubernetes' node
-// authorizer, which sees the requests, and its admission plugin NodeRestriction, which sees the
-// object before and after the change. docs/security.md#what-a-nodes-token-may-do has the table.
+// the claims, ConfigMaps, Secrets, volumes and tokens of these pods. The rules follow Kubernetes'
+// node authorizer, which sees the requests, and its admission plugin NodeRestriction, which sees
+// the object before and after the change. docs/security.md#what-a-nodes-token-may-do has the table.
 //
 // Scope: pure functions; NodeView shows the stored objects.
 //

@@ -355,27 +355,36 @@ std::variant<Launch, StartFailure> PodRunner::MakeLaunch(const RunContainer& run
   launch.image = container->image;
   launch.user = *user;
   launch.processes_most = options_.processes_most;
-  std::vector<BoundFile> files = ToolFiles(options_.images, container->image, options_.tools_dir);
-  files.insert(files.end(), edits->mounts.begin(), edits->mounts.end());
-  if (!edits->mounts.empty()) {  // the driver's view goes with device nodes
+  launch.root = RootOf(container->image, *edits);
+  const absl::Status mounted = AddVolumes(run, spec, *edits, launch);
+  if (mounted.ok()) return launch;
+  return StartFailure{"CreateContainerConfigError", std::string(Message(mounted))};
+}
+
+// The programs of the image, the devices of the claims and, with devices, what AWS's driver shows.
+ContainerRoot PodRunner::RootOf(const std::string& image, const CdiEdits& edits) const {
+  std::vector<BoundFile> files = ToolFiles(options_.images, image, options_.tools_dir);
+  files.insert(files.end(), edits.mounts.begin(), edits.mounts.end());
+  if (!edits.mounts.empty()) {
     files.push_back({options_.driver_files / "devices", "/sys/devices/virtual/neuron_device"});
     files.push_back({options_.driver_files / "class", "/sys/class/neuron_device"});
   }
-  launch.root = ContainerRoot::Plan(files);
-  auto volumes = VolumesOf(run, spec, launch.environment, *user);
-  absl::Status mounted = volumes.status();
-  if (mounted.ok() && !volumes->empty()) {
-    std::vector<std::string> kept = {launch.program.path, options_.tools_dir,
-                                     logs_.ContainerFolder(run.pod, run.container)};
-    for (const auto& [name, value] : edits->env) {
-      if (value.starts_with('/')) kept.push_back(value);
-    }
-    std::error_code error;  // the folder's own start says it again
-    std::filesystem::create_directories(logs_.ContainerFolder(run.pod, run.container), error);
-    mounted = launch.root.AddVolumes(*std::move(volumes), *user, kept);
+  return ContainerRoot::Plan(files);
+}
+
+absl::Status PodRunner::AddVolumes(const RunContainer& run, const PodSpec& spec,
+                                   const CdiEdits& edits, Launch& launch) {
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<VolumeBind> volumes,
+                          VolumesOf(run, spec, launch.environment, launch.user));
+  if (volumes.empty()) return absl::OkStatus();
+  std::vector<std::string> kept = {launch.program.path, options_.tools_dir,
+                                   logs_.ContainerFolder(run.pod, run.container)};
+  for (const auto& [name, value] : edits.env) {
+    if (value.starts_with('/')) kept.push_back(value);
   }
-  if (mounted.ok()) return launch;
-  return StartFailure{"CreateContainerConfigError", std::string(Message(mounted))};
+  std::error_code error;  // the folder's own start says it again
+  std::filesystem::create_directories(logs_.ContainerFolder(run.pod, run.container), error);
+  return launch.root.AddVolumes(std::move(volumes), launch.user, kept);
 }
 
 void PodRunner::Warn(const PodRef& pod, const char* reason, std::string message) {

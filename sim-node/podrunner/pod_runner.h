@@ -39,6 +39,7 @@
 #include "lib/base/json_fwd.h"
 #include "lib/base/mutex.h"
 #include "lib/kube/client.h"
+#include "sim-node/podrunner/cdi.h"
 #include "sim-node/podrunner/images.h"
 #include "sim-node/podrunner/log_folder.h"
 #include "sim-node/podrunner/node_object.h"
@@ -126,6 +127,10 @@ class PodRunner {
   void UnprepareOne(const ClaimFacts& claim);
   void RunOne(const RunContainer& run, const PodSpec& spec);
   std::variant<Launch, StartFailure> MakeLaunch(const RunContainer& run, const PodSpec& spec);
+  ContainerRoot RootOf(const std::string& image, const CdiEdits& edits) const;
+  // Gives the container its volumes. The failure says why it cannot start.
+  absl::Status AddVolumes(const RunContainer& run, const PodSpec& spec, const CdiEdits& edits,
+                          Launch& launch);
   absl::StatusOr<std::optional<uid_t>> UserOf(const PodRef& pod, const PodSpec& spec);
   absl::StatusOr<std::vector<VolumeBind>> VolumesOf(const RunContainer& run, const PodSpec& spec,
                                                     const Environment& environment,
