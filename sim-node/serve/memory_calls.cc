@@ -11,13 +11,13 @@
 namespace tahoma::sim {
 namespace {
 
-constexpr std::int64_t kMaxAddress = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxPlace = std::numeric_limits<std::int64_t>::max();
 
 // Reads "chip" and "address", a place in the memory of the claim's own chips.
 absl::StatusOr<MemoryPlace> OwnPlace(wire::Fields& fields,
                                      const std::vector<ClaimMemory::Share>& shares) {
   const std::int64_t chip = fields.Int("chip", 0, static_cast<std::int64_t>(shares.size()) - 1);
-  const std::int64_t address = fields.Int("address", 0, kMaxAddress);
+  const std::int64_t address = fields.Int("address", 0, kMaxPlace);
   TAHOMA_RETURN_IF_ERROR(fields.status());
   return MemoryPlace{.chip = shares[static_cast<std::size_t>(chip)].chip,
                      .address = static_cast<std::uint64_t>(address)};
@@ -30,10 +30,10 @@ absl::StatusOr<MemoryAccess> ReadAccess(const Json& item, const std::string& whe
   const auto last = static_cast<std::int64_t>(chips.size()) - 1;
   const std::string kind = fields.String("kind", 1, 8);
   const std::int64_t local = fields.Int("chip", 0, last);
-  const std::int64_t address = fields.Int("address", 0, kMaxAddress);
+  const std::int64_t address = fields.Int("address", 0, kMaxPlace);
   const std::int64_t remote = fields.Int("remoteChip", 0, last);
-  const std::int64_t remote_address = fields.Int("remoteAddress", 0, kMaxAddress);
-  const std::int64_t bytes = fields.Int("bytes", 1, kMaxAddress);
+  const std::int64_t remote_address = fields.Int("remoteAddress", 0, kMaxPlace);
+  const std::int64_t bytes = fields.Int("bytes", 1, kMaxPlace);
   if (kind != "read" && kind != "write") {
     fields.Fail(InvalidArgument("{} is \"{}\"; expected read or write", fields.Path("kind"), kind));
   }
