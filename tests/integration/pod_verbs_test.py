@@ -17,6 +17,7 @@ import pathlib
 import pty
 import re
 import shutil
+import signal
 import socket
 import ssl
 import struct
@@ -444,6 +445,16 @@ class TopTest(unittest.TestCase):
         self.assertIn(b'"early" not found', kubectl("top", "pod", "early").stderr)
         kubectl("label", "pod", "early", "numbers=none")
         self.assertIn(b"metrics not available yet", kubectl("top", "pods", "-l", "numbers=none").stderr)
+
+    def test_a_node_that_is_silent_is_left_out(self):
+        number = int((Cluster.dir / "pids" / f"{NODE}.sim-node").read_text())
+        os.kill(number, signal.SIGSTOP)
+        try:
+            silent = kubectl("top", "nodes", "--request-timeout=20s")
+        finally:
+            os.kill(number, signal.SIGCONT)
+        self.assertIn(b"metrics not available yet", silent.stderr)
+        self.assertEqual(kubectl("top", "nodes", "--no-headers").stdout.split()[:1], [NODE.encode()])
 
     def test_readers_see_the_numbers_of_their_namespace(self):
         for namespace, expected in (("default", 200), ("other", 403)):

@@ -106,21 +106,24 @@ absl::StatusOr<Selection> SelectionOf(const ApiRequest& request) {
                           request.parameter("fieldSelector"));
 }
 
-std::vector<ObjectPtr> Computed(const ApiContext& context, const ApiRequest& request) {
-  return IsResourceMetrics(*request.kind) ? ResourceMetrics(context, request)
-                                          : ComponentStatuses(context.probes);
+absl::StatusOr<std::vector<ObjectPtr>> Computed(const ApiContext& context,
+                                                const ApiRequest& request) {
+  if (IsResourceMetrics(*request.kind)) return ResourceMetrics(context, request);
+  return ComponentStatuses(context.probes);
 }
 
-ObjectList Newest(const ApiContext& context, const ApiRequest& request) {
+absl::StatusOr<ObjectList> Newest(const ApiContext& context, const ApiRequest& request) {
   if (!request.kind->computed) {
     return context.objects.List(request.resource(), request.key_prefix());
   }
-  return {Computed(context, request), context.objects.version()};
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<ObjectPtr> objects, Computed(context, request));
+  return ObjectList{std::move(objects), context.objects.version()};
 }
 
-ObjectPtr NewestOne(const ApiContext& context, const ApiRequest& request) {
+absl::StatusOr<ObjectPtr> NewestOne(const ApiContext& context, const ApiRequest& request) {
   if (!request.kind->computed) return context.objects.Get(request.resource(), request.key());
-  for (ObjectPtr& object : Computed(context, request)) {
+  TAHOMA_ASSIGN_OR_RETURN(std::vector<ObjectPtr> objects, Computed(context, request));
+  for (ObjectPtr& object : objects) {
     if (object->key == request.key()) return std::move(object);
   }
   return nullptr;
@@ -142,7 +145,7 @@ absl::StatusOr<ObjectList> Snapshot(const ApiContext& context, const ApiRequest&
   }
   // There is no history of what is made when it is read.
   if (!exact || request.kind->computed) {
-    ObjectList list = Newest(context, request);
+    TAHOMA_ASSIGN_OR_RETURN(ObjectList list, Newest(context, request));
     if (version && *version > list.version) return TooLargeVersionError(*version, list.version);
     return list;
   }
@@ -228,7 +231,7 @@ absl::StatusOr<ContinueToken> DecodeContinue(std::string_view text) {
 
 absl::StatusOr<rest::Response> GetOne(const ApiContext& context, const ApiRequest& request) {
   TAHOMA_ASSIGN_OR_RETURN(const Representation form, Representation::Negotiate(request));
-  const ObjectPtr object = NewestOne(context, request);
+  TAHOMA_ASSIGN_OR_RETURN(const ObjectPtr object, NewestOne(context, request));
   if (object == nullptr) return NotFoundError(*request.kind, request.name);
   TAHOMA_ASSIGN_OR_RETURN(const auto version, RequestedVersion(request));
   if (const std::int64_t newest = context.objects.version(); version && *version > newest) {

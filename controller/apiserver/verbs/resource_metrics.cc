@@ -31,7 +31,8 @@ constexpr std::string_view kTarget = "/stats/containers";
 // The answer of a node with hundreds of pods.
 constexpr std::size_t kAnswerMost = std::size_t{256} << 10U;
 // Nodes asked at the same time for a list, and the times for one node and all nodes.
-constexpr std::size_t kNodesAtOnce = 16;
+constexpr std::size_t kNodesAtOnce = 32;
+constexpr int kReadsMost = 8;
 constexpr std::chrono::seconds kNodeMost{2};
 constexpr std::chrono::seconds kAllNodesMost{5};
 constexpr std::chrono::milliseconds kAnswerPart{100};
@@ -50,6 +51,25 @@ struct Use {
     bytes += other.bytes;
     window_millis = std::max(window_millis, other.window_millis);
   }
+};
+
+// One of the reads that are served at once, while the object lives.
+class Read {
+ public:
+  Read() : granted_(Open().fetch_add(1) < kReadsMost) {}
+  ~Read() { Open().fetch_sub(1); }
+  Read(const Read&) = delete;
+  Read& operator=(const Read&) = delete;
+
+  bool granted() const { return granted_; }
+
+ private:
+  static std::atomic<int>& Open() {
+    static std::atomic<int> open = 0;
+    return open;
+  }
+
+  const bool granted_;
 };
 
 // Containers by name, of pods by namespace and name.
@@ -211,7 +231,12 @@ std::vector<ObjectPtr> NodeMetrics(const ApiContext& context, const ApiRequest& 
 
 bool IsResourceMetrics(const Kind& kind) { return kind.group == "metrics.k8s.io"; }
 
-std::vector<ObjectPtr> ResourceMetrics(const ApiContext& context, const ApiRequest& request) {
+absl::StatusOr<std::vector<ObjectPtr>> ResourceMetrics(const ApiContext& context,
+                                                       const ApiRequest& request) {
+  const Read read;
+  if (!read.granted()) {
+    return ResourceExhausted("{} reads of metrics are being served; try again", kReadsMost);
+  }
   return request.kind->namespaced ? PodMetrics(context, request) : NodeMetrics(context, request);
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "lib/base/status.h"
 #include "tests/support/api_fixture.h"
 
 namespace tahoma::controller::apiserver {

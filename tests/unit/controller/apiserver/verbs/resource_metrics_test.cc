@@ -5,9 +5,12 @@
 #include <atomic>
 #include <map>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "controller/apiserver/http/api_server.h"
 #include "lib/base/mutex.h"
+#include "lib/base/status.h"
 #include "tests/support/api_fixture.h"
 
 namespace tahoma::controller::apiserver {
@@ -191,7 +194,7 @@ TEST_F(ResourceMetricsTest, NodesWhoseTurnDoesNotComeInTimeAreLeftOut) {
   for (int i = 0; i < 200; ++i) AddNode(fmt::format("n{:03}", i));
   const std::size_t heard = Names("nodes").size();
   EXPECT_GE(heard, 1U);
-  EXPECT_LE(heard, 32U) << "sixteen at a time, for five seconds";
+  EXPECT_LE(heard, 64U) << "some at a time, for five seconds";
 }
 
 TEST_F(ResourceMetricsTest, ANodeThatTalksWithoutEndIsLeftOut) {
@@ -213,6 +216,43 @@ TEST_F(ResourceMetricsTest, ANodeThatTalksWithoutEndIsLeftOut) {
   AddNode("n");
   EXPECT_THAT(Names("nodes"), ElementsAre());
   EXPECT_EQ(closed, 1);
+}
+
+TEST_F(ResourceMetricsTest, ANinthReadAtOnceIsAskedToComeAgain) {
+  server_.reset();
+  Mutex mutex;
+  CondVar changed;
+  int inside = 0;
+  bool open = false;
+  ApiServer::Options options;
+  options.node_fetch = [&](const NodeEndpoint&, const std::string&) {
+    const MutexLock lock(mutex);
+    inside += 1;
+    changed.NotifyAll();
+    while (!open) changed.Wait(mutex);
+    return rest::Response::Text(200, R"({"containers": []})");
+  };
+  auto server = ApiServer::Open(*store_, clock_, std::move(options));
+  TAHOMA_CHECK_OK(server.status());
+  server_ = *std::move(server);
+  AddNode("n");
+  std::vector<std::jthread> readers;
+  for (int i = 0; i < 8; ++i) {
+    readers.emplace_back([this] { EXPECT_EQ(Call("GET", kMetrics + "nodes").status, 200); });
+  }
+  {
+    const MutexLock lock(mutex);
+    while (inside < 8) changed.Wait(mutex);
+  }
+  EXPECT_EQ(Call("GET", kMetrics + "nodes").status, 429);
+  EXPECT_EQ(Call("GET", kMetrics + "nodes/n").status, 429);
+  {
+    const MutexLock lock(mutex);
+    open = true;
+  }
+  changed.NotifyAll();
+  readers.clear();
+  EXPECT_EQ(Call("GET", kMetrics + "nodes").status, 200);
 }
 
 TEST_F(ResourceMetricsTest, NothingIsStored) {
