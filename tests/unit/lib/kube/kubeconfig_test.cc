@@ -171,7 +171,7 @@ class ExecCredentialTest : public KubeconfigTest {
  protected:
   absl::StatusOr<ServerAccess> Load(const std::string& exec, bool terminal = false) {
     return LoadKubeconfig(
-        Write("config", OneOfEach("exec: {" + exec + "}", ", tls-server-name: n")), "",
+        Write("config", OneOfEach("exec: {" + exec + "}", ", tls-server-name: own.example")), "",
         {.run = [this](const CredentialCall& call) -> absl::StatusOr<std::string> {
            call_ = call;
            return printed_;
@@ -201,7 +201,7 @@ TEST_F(ExecCredentialTest, TheProgramIsAskedAndItsTokenUsed) {
   EXPECT_EQ(info.at("kind"), "ExecCredential");
   EXPECT_EQ(info.at("apiVersion"), "client.authentication.k8s.io/v1");
   EXPECT_EQ(info.at("spec").at("interactive"), false);
-  EXPECT_EQ(info.at("spec").at("cluster").at("tls-server-name"), "n");
+  EXPECT_EQ(info.at("spec").at("cluster").at("tls-server-name"), "own.example");
 }
 
 TEST_F(ExecCredentialTest, ACommandWithASlashIsBesideTheKubeconfig) {

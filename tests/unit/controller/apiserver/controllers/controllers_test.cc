@@ -356,6 +356,7 @@ TEST_F(ControllersTest, ThreadsDoTheSameWithoutSteps) {
 }
 
 TEST_F(ControllersTest, ClaimsOfManyPodsAreMadeTogether) {
+  Step();  // the accounts of the namespaces are there
   MakeTemplate("t");
   for (int i = 0; i < 5; ++i) MakePod(fmt::format("p{}", i), kOneClaim);
   MakePod("waits", R"([{"name": "c", "resourceClaimTemplateName": "later"}])");
@@ -453,6 +454,27 @@ TEST_F(ControllersTest, APodThatIsBoundByHandGetsItsAllocatedClaimReserved) {
   EXPECT_EQ(users[0]["uid"], Get(kPods + "/web")["metadata"]["uid"]);
   EXPECT_EQ(users[0]["resource"], "pods");
   EXPECT_EQ(Step(), 0) << "nothing is left to do";
+}
+
+TEST_F(ControllersTest, EachNamespaceHasTheAccountDefaultAndGetsItAgain) {
+  Call("POST", "/api/v1/namespaces", {{"metadata", {{"name", "team"}}}});
+  Step();
+  const std::string account = "/api/v1/namespaces/team/serviceaccounts/default";
+  EXPECT_TRUE(Exists("/api/v1/namespaces/kube-system/serviceaccounts/default"));
+  const Json first = Get(account);
+  ASSERT_EQ(status_, 200);
+  Call("DELETE", account);
+  Step();
+  const Json second = Get(account);
+  ASSERT_EQ(status_, 200);
+  EXPECT_NE(first["metadata"]["uid"], second["metadata"]["uid"]);
+  EXPECT_EQ(Step(), 0) << "nothing is left to do";
+  Call("DELETE", "/api/v1/namespaces/team");
+  Step();
+  clock_.Advance(seconds(1));
+  Step();
+  EXPECT_FALSE(Exists(account)) << "a namespace that goes gets none";
+  EXPECT_FALSE(Exists("/api/v1/namespaces/team"));
 }
 
 TEST_F(ControllersTest, ADeletedNamespaceKeepsTheFinalizersOfOthers) {

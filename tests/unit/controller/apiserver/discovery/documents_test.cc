@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "controller/apiserver/discovery/discovery.h"
@@ -72,9 +73,18 @@ TEST(DiscoveryTest, TheReviewsAreListedAsByARealServer) {
                     resource("SelfSubjectAccessReview", "selfsubjectaccessreview", false),
                     resource("SelfSubjectRulesReview", "selfsubjectrulesreview", false),
                     resource("SubjectAccessReview", "subjectaccessreview", false)}}}));
-  // The tokens of identities are no objects that a TokenReview could be about.
   EXPECT_EQ(ApiResourceList(*kinds, "authentication.k8s.io", "v1")->at("resources"),
-            Json::array({resource("SelfSubjectReview", "selfsubjectreview", false)}));
+            Json::array({resource("SelfSubjectReview", "selfsubjectreview", false),
+                         resource("TokenReview", "tokenreview", false)}));
+  const Json core = ApiResourceList(*kinds, "", "v1")->at("resources");
+  EXPECT_NE(std::ranges::find(core, Json{{"name", "serviceaccounts/token"},
+                                         {"singularName", ""},
+                                         {"namespaced", true},
+                                         {"group", "authentication.k8s.io"},
+                                         {"version", "v1"},
+                                         {"kind", "TokenRequest"},
+                                         {"verbs", {"create"}}}),
+            core.end());
 }
 
 TEST(DiscoveryTest, GroupsAreFoundByName) {
