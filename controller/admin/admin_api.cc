@@ -14,6 +14,7 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
       calendar_(sources.snapshot, block_clock_),
       decisions_(sources.snapshot),
       placements_(sources.snapshot, clock),
+      usage_(sources.snapshot, clock),
       gang_changes_(sources.objects),
       cordons_(sources.snapshot, sources.objects, block_clock_) {
   fleet_.AddRoutes(routes_);
@@ -21,6 +22,7 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
   calendar_.AddRoutes(routes_);
   decisions_.AddRoutes(routes_);
   placements_.AddRoutes(routes_);
+  usage_.AddRoutes(routes_);
   gang_changes_.AddRoutes(routes_);
   cordons_.AddRoutes(routes_);
   routes_.Add(ClockRoute(clock, sources.block_time, sources.snapshot));

@@ -24,6 +24,7 @@
 #include "controller/admin/gang_changes.h"
 #include "controller/admin/placement_routes.h"
 #include "controller/admin/route_table.h"
+#include "controller/admin/usage_routes.h"
 #include "controller/reserve/block_time.h"
 #include "lib/base/clock.h"
 #include "lib/kube/transport.h"
@@ -59,6 +60,7 @@ class AdminApi {
   CalendarRoutes calendar_;
   DecisionRoutes decisions_;
   PlacementRoutes placements_;
+  UsageRoutes usage_;
   GangChanges gang_changes_;
   CordonRoutes cordons_;
 };

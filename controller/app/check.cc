@@ -15,6 +15,7 @@
 #include "controller/core/core.h"
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/record.h"
+#include "controller/core/journal/usage_record.h"
 #include "controller/store/database.h"
 #include "controller/store/folder.h"
 #include "controller/store/rocks_journal.h"
@@ -144,7 +145,7 @@ class Check {
     TAHOMA_ASSIGN_OR_RETURN(const StoredRecord stored, ReadStoredRecord(key, value));
     // As a start does: a record must be readable, and must fit behind the earlier records.
     TAHOMA_RETURN_IF_ERROR(core_.Restore(stored.sequence, stored.bytes));
-    if (IsBlockEntry(stored.bytes)) return absl::OkStatus();
+    if (IsBlockEntry(stored.bytes) || IsUsageEntry(stored.bytes)) return absl::OkStatus();
     TAHOMA_ASSIGN_OR_RETURN(const Record record, DecodeRecord(stored.bytes));
     if (const auto* prepared = std::get_if<GangPrepared>(&record)) {
       runs_[stored.sequence].decision = prepared->decision;

@@ -15,6 +15,7 @@
 
 #include "controller/admin/clock_route.h"
 #include "controller/admin/usage_report.h"
+#include "controller/admin/usage_routes.h"
 #include "controller/core/decision_log.h"
 
 namespace tahoma::controller {
@@ -166,6 +167,7 @@ void AddMetrics(rest::Metrics& metrics, const GuardedClock& clock, const ReadSna
   AddFleetMetrics(metrics, snapshot);
   AddGangMetrics(metrics, clock, snapshot);
   AddUsageMetrics(metrics, snapshot, clock);
+  AddChipSeconds(metrics, snapshot, clock);
   AddClockMetrics(metrics, clock, snapshot);
 }
 

@@ -9,6 +9,7 @@
 #include "controller/core/facts/pod_grace.h"
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/record.h"
+#include "controller/core/journal/usage_record.h"
 #include "controller/core/queue/growth.h"
 #include "controller/core/queue/replacement.h"
 #include "lib/base/status.h"
@@ -71,6 +72,7 @@ Core::Core(PlanFunction plan, CoreOptions options)
                .runs = runs_,
                .queue = queue_},
               writes_),
+      past_{.decisions = {}, .usage = GangUsage(options.term)},
       snapshot_(std::make_shared<const Snapshot>()) {}
 
 absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
@@ -82,6 +84,11 @@ absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
     auto block = DecodeBlock(bytes);
     if (!block.ok()) return at_entry(block.status());
     return at_entry(blocks_.Restore(sequence, *std::move(block)));
+  }
+  if (IsUsageEntry(bytes)) {
+    auto usage = DecodeUsage(bytes);
+    if (usage.ok()) past_.usage.Restore(sequence, *std::move(usage));
+    return at_entry(usage.status());
   }
   const auto record = DecodeRecord(bytes);
   if (!record.ok()) return at_entry(record.status());
@@ -110,6 +117,8 @@ StepOutput Core::Step(const std::vector<Command>& commands, const Now& now) {
 void Core::FinishDecided() {
   runs_.MoveTo(now_.wall);
   if (std::exchange(watches_, Watches::kSynced) == Watches::kJustSynced) {
+    DrainRunNews();
+    past_.usage.Begin(runs_, cluster_, now_.wall);
     runs_.AdoptPublished(now_.monotonic);
   }
   runs_.Advance(now_.monotonic);
@@ -136,6 +145,7 @@ void Core::PlanHeads() {
 
 void Core::ShowChanges() {
   blocks_.Meter(cluster_, now_.wall);
+  past_.usage.Update(runs_, cluster_, now_.wall, journal_);
   notices_.Flush(facts_, now_);
   from_facts_.maker.Flush(now_);
   from_facts_.claims.Flush(now_);
@@ -471,6 +481,7 @@ void Core::TouchGangOf(const PodKey& pod) {
 void Core::DrainRunNews() {
   for (const RunNews& news : runs_.DrainNews()) {
     queue_.Touch(news.gang);
+    past_.usage.Touch(news.gang);
     status_.TellRun(news, now_.wall);
     switch (news.kind) {
       case RunNews::Kind::kMoved:
@@ -501,7 +512,7 @@ void Core::AddDecision(DecisionKind kind, const GangDecision& decision, std::str
   logged.message = std::move(message);
   logged.reason = reason;
   if (kind != DecisionKind::kUndone) logged.waited = WaitedOf(decision);
-  decisions_.Add(std::move(logged));
+  past_.decisions.Add(std::move(logged));
 }
 
 // Returns how long ago the last of the pods was created; nullopt when each has gone since.
@@ -738,11 +749,12 @@ void Core::ReplaceLost(const GangRef& ref) {
   for (const MemberReplaced& member : next.members) {
     const std::string& node =
         member.node.empty() ? run.decision().pods[member.pod].node : member.node;
-    decisions_.Add({.when = now_.wall,
-                    .gang = ref,
-                    .kind = DecisionKind::kPlaced,
-                    .message = fmt::format("pod {} takes the place of a lost one", member.name),
-                    .members = fmt::format("{} on {}", member.name, node)});
+    past_.decisions.Add(
+        {.when = now_.wall,
+         .gang = ref,
+         .kind = DecisionKind::kPlaced,
+         .message = fmt::format("pod {} takes the place of a lost one", member.name),
+         .members = fmt::format("{} on {}", member.name, node)});
     status_.TellReplaced(run, member, now_.wall);
     runs_.Replace(member);
   }
@@ -778,11 +790,12 @@ void Core::Grow(const GangRef& ref, const Planned& planned) {
   if (gang == nullptr || !GoesOnWithoutLost(run, *gang)) return;
   const std::optional<MemberAdded> added = AddedOf(run, *gang, *planned.placement);
   if (!added) return;
-  decisions_.Add({.when = now_.wall,
-                  .gang = ref,
-                  .kind = DecisionKind::kPlaced,
-                  .message = fmt::format("pod {} joins with rank {}", added->name, added->rank),
-                  .members = fmt::format("{} on {}", added->name, added->node)});
+  past_.decisions.Add(
+      {.when = now_.wall,
+       .gang = ref,
+       .kind = DecisionKind::kPlaced,
+       .message = fmt::format("pod {} joins with rank {}", added->name, added->rank),
+       .members = fmt::format("{} on {}", added->name, added->node)});
   status_.TellAdded(ref, *added, now_.wall);
   runs_.Add(*added);
 }
@@ -820,11 +833,11 @@ void Core::PlanSome() {
     } else if (planned.news) {
       const std::string& why = queue_.Find(ref)->message;
       if (!grows) status_.TellBlocked(ref, why, now_.wall);
-      decisions_.Add({.when = now_.wall,
-                      .gang = ref,
-                      .kind = DecisionKind::kBlocked,
-                      .message = why,
-                      .reason = queue_.Find(ref)->reason});
+      past_.decisions.Add({.when = now_.wall,
+                           .gang = ref,
+                           .kind = DecisionKind::kBlocked,
+                           .message = why,
+                           .reason = queue_.Find(ref)->reason});
     }
     Show(ref);
   }
@@ -859,7 +872,7 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.volume_nodes.wake(now_));
   consider(from_facts_.workloads.wake(now_));
   consider(requests_.wake(now_));
-  for (const auto& wall : {runs_.wake_wall(), lending_.wake()}) {
+  for (const auto& wall : {runs_.wake_wall(), lending_.wake(), past_.usage.wake()}) {
     if (!wall) continue;
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
@@ -878,10 +891,11 @@ void Core::PublishSnapshot() {
   snapshot->runs_in_flight = runs_.in_flight();
   snapshot->gangs_waiting = queue_.size();
   snapshot->counters = counters_;
-  snapshot->decisions = decisions_;
+  snapshot->decisions = past_.decisions;
   snapshot->blocks = blocks_.views();
   snapshot->block_list = blocks_.book().blocks();
   snapshot->usage = blocks_.usage();
+  snapshot->gang_usage = past_.usage.sums();
   snapshot->block_now = blocks_.book().now();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();

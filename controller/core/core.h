@@ -30,6 +30,7 @@
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
 //   Lending          ends gangs that have borrowed hardware which a block needs
+//   GangUsage        the chip time of gangs, by namespace and queue
 //
 // A placement goes from the queue to the runs as a GangDecision, and what became of it comes back
 // as RunNews: the two know nothing else of each other.
@@ -56,6 +57,7 @@
 #include "controller/core/blocks/capacity_blocks.h"
 #include "controller/core/command.h"
 #include "controller/core/commit/gang_runs.h"
+#include "controller/core/commit/gang_usage.h"
 #include "controller/core/decision_log.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_membership.h"
@@ -217,7 +219,12 @@ class Core {
   Successors successors_;
   SchedulingQueue queue_;
   StatusReporter status_;
-  DecisionLog decisions_;
+  // Memory of gangs that have ended.
+  struct Past {
+    DecisionLog decisions;
+    GangUsage usage;
+  };
+  Past past_;
 
   enum class Watches : std::uint8_t { kListing, kJustSynced, kSynced };
   Watches watches_ = Watches::kListing;

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "controller/core/blocks/usage_meter.h"
+#include "controller/core/commit/gang_usage.h"
 #include "controller/core/decision_log.h"
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/gang_status.h"
@@ -63,7 +64,8 @@ struct Snapshot {
   // Each Capacity Block, and each CapacityBlock that was refused.
   PersistentMap<BlockKey, std::shared_ptr<const BlockView>> blocks;
   PersistentMap<std::string, std::shared_ptr<const Block>> block_list;  // by reservation
-  UsageMeter::Live usage;  // of blocks that have begun, by reservation
+  UsageMeter::Live usage;      // of blocks that have begun, by reservation
+  GangUsage::Sums gang_usage;  // by namespace and queue
   // The latest time that the book of blocks has seen: it does not go back with a clock.
   WallTime block_now{};
   TimeProfile profile{0};

@@ -126,6 +126,20 @@ std::uint16_t ChipsOf(const Holding& holding, const Node& node) {
   return state.BusyChips();
 }
 
+int EighthsOf(const Holding& holding, const Node& node) {
+  NodeState state;
+  Occupy(node, holding, state);
+  const hw::InstanceType* type = node.family == nullptr ? nullptr : node.family->type;
+  const int cores = type == nullptr ? kCoresPerChip : type->chip->physical_cores;
+  int eighths = 0;
+  for (std::size_t chip = 0; chip < state.busy_cores.size(); ++chip) {
+    if (node.family == nullptr || (node.family->devices->chip_mask >> chip & 1) == 0) continue;
+    const int busy = std::popcount(state.busy_cores[chip]);
+    eighths += std::min(busy * kCoresPerChip / cores, kCoresPerChip);
+  }
+  return eighths;
+}
+
 std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation) {
   std::vector<Holding::HeldDevice> held;
   for (const DeviceResult& result : allocation.results) {

@@ -67,6 +67,9 @@ struct Holding {
 
 // Returns the chips of a node that the holding occupies, wholly or in part: bit n is chip n.
 std::uint16_t ChipsOf(const Holding& holding, const Node& node);
+// Returns how many eighths of the node's chips the holding occupies. A core is its part of a chip:
+// of a Trainium2 an eighth.
+int EighthsOf(const Holding& holding, const Node& node);
 
 // Returns the devices of our driver that an allocation gives.
 std::vector<Holding::HeldDevice> HeldDevices(const Allocation& allocation);

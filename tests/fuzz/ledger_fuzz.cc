@@ -1,6 +1,6 @@
 // Records of the controller's journal. A checksum guards them, so the input is given one: type and
 // body are the input's. What is read is written again as the same record. A Capacity Block is also
-// restored, with a host, and lives to its end.
+// restored, with a host, and lives to its end. The usage of a queue is read likewise.
 
 #include <cstdint>
 #include <string>
@@ -9,6 +9,7 @@
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/entry_form.h"
 #include "controller/core/journal/record.h"
+#include "controller/core/journal/usage_record.h"
 #include "controller/reserve/book.h"
 #include "lib/base/check.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -53,12 +54,24 @@ void FuzzBlock(std::string_view bytes) {
   TAHOMA_CHECK(!HoldsCapacity(book.Find(restored.reservation)->state));
 }
 
+void FuzzUsage(std::string_view bytes) {
+  const auto usage = DecodeUsage(bytes);
+  if (!usage.ok()) {
+    TAHOMA_CHECK(absl::IsDataLoss(usage.status()));
+    return;
+  }
+  const auto again = DecodeUsage(EncodeUsage(*usage));
+  TAHOMA_CHECK_OK(again.status());
+  TAHOMA_CHECK(again->key == usage->key && again->sum == usage->sum && again->term == usage->term);
+}
+
 }  // namespace
 
 void FuzzOne(std::string_view input) {
   TAHOMA_CHECK(input.starts_with("TJ") || !DecodeRecord(input).ok());
   if (input.empty()) return;
   if (IsBlockEntry(WithChecksum(input))) return FuzzBlock(WithChecksum(input));
+  if (IsUsageEntry(WithChecksum(input))) return FuzzUsage(WithChecksum(input));
   const auto record = DecodeRecord(WithChecksum(input));
   if (!record.ok()) {
     TAHOMA_CHECK(absl::IsDataLoss(record.status()));

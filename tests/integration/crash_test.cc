@@ -25,6 +25,7 @@
 #include "controller/app/offering_key.h"
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/record.h"
+#include "controller/core/journal/usage_record.h"
 #include "controller/reserve/offering.h"
 #include "controller/store/rocks_journal.h"
 #include "controller/store/store.h"
@@ -95,7 +96,9 @@ class Remains {
     bool found = false;
     controller::RocksJournal journal(*store_);
     TAHOMA_CHECK_OK(journal.Load([&](controller::Sequence, std::string_view bytes) {
-      if (controller::IsBlockEntry(bytes)) return absl::OkStatus();
+      if (controller::IsBlockEntry(bytes) || controller::IsUsageEntry(bytes)) {
+        return absl::OkStatus();
+      }
       const auto record = controller::DecodeRecord(bytes);
       found = found || (record.ok() && std::holds_alternative<Record>(*record));
       return record.status();

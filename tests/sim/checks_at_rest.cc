@@ -4,6 +4,7 @@
 
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/record.h"
+#include "controller/core/journal/usage_record.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "tests/sim/checks.h"
@@ -48,7 +49,9 @@ std::set<std::string> DevicesOf(const json& claim) {
 std::map<controller::RunId, Checks::Run> Checks::ReadJournal(controller::Journal& journal) {
   std::map<controller::RunId, Run> runs;
   const absl::Status loaded = journal.Load([&](controller::Sequence at, std::string_view bytes) {
-    if (controller::IsBlockEntry(bytes)) return absl::OkStatus();
+    if (controller::IsBlockEntry(bytes) || controller::IsUsageEntry(bytes)) {
+      return absl::OkStatus();
+    }
     const auto record = controller::DecodeRecord(bytes);
     if (!record.ok()) return record.status();
     if (const auto* prepared = std::get_if<controller::GangPrepared>(&*record)) {
@@ -446,6 +449,13 @@ void Checks::AtEnd(const controller::Snapshot& snapshot, controller::Journal& jo
                        runs.begin()->second.decision->key.name);
   }
   if (!claim_of_core_.empty()) return world_.Fail("everything is deleted and chips are allocated");
+  snapshot.gang_usage.ForEach([this](const controller::UsageKey& key, const auto& sum) {
+    for (const controller::UsageSum::OfType& one : sum.types) {
+      if (one.eighths == 0) continue;
+      world_.Fail("everything is deleted and {} eighths of chips count for queue {}", one.eighths,
+                  key.queue);
+    }
+  });
   snapshot.cluster->ForEachHolding([this](const controller::Holding& holding) {
     world_.Fail("everything is deleted and the controller holds claim {}", holding.claim.name);
   });

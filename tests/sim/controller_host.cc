@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/core/journal/block_record.h"
+#include "controller/core/journal/usage_record.h"
 
 namespace tahoma::simulation {
 
@@ -279,7 +280,7 @@ std::vector<controller::Decision> ControllerHost::Plan(const controller::Cluster
 
 void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
   for (const controller::JournalEntry& entry : batch.put) {
-    if (controller::IsBlockEntry(entry.bytes)) {
+    if (controller::IsBlockEntry(entry.bytes) || controller::IsUsageEntry(entry.bytes)) {
       world_.Mix(entry.bytes);
       continue;
     }

@@ -26,6 +26,7 @@
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/journal.h"
 #include "controller/core/journal/record.h"
+#include "controller/core/journal/usage_record.h"
 #include "controller/run/core_loop.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
@@ -93,6 +94,7 @@ class CrashJournal final : public Journal {
         what += " BlockChanged";
         continue;
       }
+      if (IsUsageEntry(entry.bytes)) continue;  // goes with records of gangs
       const auto record = DecodeRecord(entry.bytes);
       TAHOMA_CHECK_OK(record.status());
       if (std::holds_alternative<GangPrepared>(*record)) fuse_.Arm();

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +16,7 @@
 #include <string_view>
 
 #include "controller/core/journal/journal.h"
+#include "controller/core/journal/usage_record.h"
 #include "lib/base/status.h"
 
 namespace tahoma::controller {
@@ -38,7 +41,11 @@ class MemoryJournal final : public Journal {
 
   void FailWrite(int nth) { fail_in_ = nth; }
   void Lose() { entries_.clear(); }
-  std::size_t size() const { return entries_.size(); }
+  // Counts the entries of gangs and Capacity Blocks: sums of usage stay for ever.
+  std::size_t size() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        entries_, [](const auto& entry) { return !IsUsageEntry(entry.second); }));
+  }
   int writes() const { return writes_; }
 
  private:

@@ -68,6 +68,7 @@ void TakeTerms(const GangRef& ref, const std::vector<std::shared_ptr<const PodFa
     decision.preemptible = gang->preemptible;
     decision.priority = PriorityOf(*gang, pods);
   }
+  decision.queue = QueueOf(ref.single ? nullptr : gang.get(), pods);
   decision.grace = {};
   for (const auto& pod : pods) {
     decision.grace = std::max(decision.grace, pod->grace());

@@ -1,6 +1,7 @@
 #include "controller/core/facts/gang_membership.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,12 @@
 
 namespace tahoma::controller {
 namespace {
+
+constexpr const char* kDefaultQueue = "default";
+// Labels of pods: Kueue's for plain pods and for pods of admitted Jobs, Volcano's, KAI's.
+constexpr std::array<std::string_view, 4> kQueueLabels = {
+    "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name", "volcano.sh/queue-name",
+    "kai.scheduler/queue"};
 
 Readiness Waits(GangReason reason, std::string message) {
   Readiness readiness;
@@ -182,6 +189,7 @@ Readiness AssessPod(const GangRef& ref, const Facts& facts, const GangMembership
   spec->checkpointable = pod->checkpointable;
   spec->block = pod->block;
   spec->priority = pod->priority;
+  spec->queue = QueueOf(nullptr, std::array{pod});
   spec->created = pod->created;
   if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
   Readiness ready;
@@ -197,7 +205,6 @@ std::shared_ptr<GangSpec> SpecOf(const GangFact& gang) {
   spec->chips = gang.chips;
   spec->slices = gang.slices;
   if (gang.changes_size()) spec->min_members = static_cast<std::size_t>(*gang.min_members);
-  spec->queue = gang.queue;
   spec->max_runtime = gang.max_runtime;
   spec->preemptible = gang.preemptible;
   spec->checkpointable = gang.checkpointable;
@@ -433,6 +440,17 @@ Readiness GangMembership::AssessNext(const PodFact& pod, const Facts& facts,
   return ready;
 }
 
+std::string QueueOf(const GangFact* gang, std::span<const std::shared_ptr<const PodFact>> pods) {
+  if (gang != nullptr && gang->queue != kDefaultQueue) return gang->queue;
+  for (const auto& pod : pods) {
+    for (const std::string_view label : kQueueLabels) {
+      const auto found = std::ranges::find(pod->labels, label, &kube::Labels::value_type::first);
+      if (found != pod->labels.end() && !found->second.empty()) return found->second;
+    }
+  }
+  return kDefaultQueue;
+}
+
 std::int32_t PriorityOf(const GangFact& gang,
                         std::span<const std::shared_ptr<const PodFact>> pods) {
   if (gang.priority || pods.empty()) return gang.priority.value_or(0);
@@ -484,6 +502,7 @@ Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
     return waits;
   }
   const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
+  spec->queue = QueueOf(gang.get(), members);
   spec->priority = PriorityOf(*gang, members);
   std::int32_t not_ready = 0;
   for (const auto& pod : members) {

@@ -51,6 +51,11 @@ std::string Describe(const GangRef& ref);
 // Returns the gang's priority: that of its Gang, else the highest of its pods.
 std::int32_t PriorityOf(const GangFact& gang, std::span<const std::shared_ptr<const PodFact>> pods);
 
+// Returns the gang's queue: spec.queue of the Gang or, where spec.queue is the default, the queue
+// in a label for Kueue, Volcano or KAI of the first pod with a label. `gang` is nullptr for a pod
+// without a Gang.
+std::string QueueOf(const GangFact* gang, std::span<const std::shared_ptr<const PodFact>> pods);
+
 // How pods of a gang are in the order of their ranks.
 struct RankOrder {
   bool indexed = false;  // by their indexes; else by their names

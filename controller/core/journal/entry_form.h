@@ -5,7 +5,8 @@
 //     return Restore(type, read);
 //   }));
 //
-// docs/formats/ledger.md describes it. What the bodies are: record.h, block_record.h.
+// docs/formats/ledger.md describes it. What the bodies are: record.h, block_record.h,
+// usage_record.h.
 //
 // Thread safety: pure functions.
 
@@ -32,6 +33,7 @@ enum class EntryType : char {
   kBlockChanged = 6,
   kMemberReplaced = 7,
   kMemberAdded = 8,
+  kUsageCounted = 9,
 };
 
 std::string EncodeEntry(EntryType type, const Json& body);

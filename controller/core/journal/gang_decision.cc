@@ -55,6 +55,7 @@ GangDecision DecisionOf(const GangSpec& spec, const Placement& placement, WallTi
   decision.single = spec.single_pod;
   if (spec.max_runtime) decision.end = EndOf(now, *spec.max_runtime);
   decision.reservation = spec.reservation;
+  decision.queue = spec.queue;
   decision.placed = now;
   decision.max_runtime = spec.max_runtime;
   decision.preemptible = spec.preemptible;

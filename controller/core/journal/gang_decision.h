@@ -76,6 +76,8 @@ struct GangDecision {
   std::optional<WallTime> end;      // the latest time at which it has ended, if that is known
   std::optional<WallTime> reclaim;  // when its Capacity Block takes the hardware back
   std::string reservation;          // of that block; empty: it runs in none
+  // Whose queue its chips are counted for; empty in records of earlier versions.
+  std::string queue = {};
   std::optional<WallTime> placed;   // when it was decided; nullopt in records of earlier versions
   // How long it may run after its last pod was bound; nullopt: for ever.
   std::optional<std::chrono::seconds> max_runtime;

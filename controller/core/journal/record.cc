@@ -140,6 +140,7 @@ json Encode(const GangDecision& decision) {
           {"end", EncodeTime(decision.end)},
           {"reclaim", EncodeTime(decision.reclaim)},
           {"reservation", decision.reservation},
+          {"queue", decision.queue},
           {"placed", EncodeTime(decision.placed)},
           {"runtime", decision.max_runtime ? json(decision.max_runtime->count()) : json()},
           {"preemptible", decision.preemptible},
@@ -230,6 +231,7 @@ GangDecision DecodeDecision(const json& body) {
   // Records of earlier versions have none.
   decision.reclaim = TimeIfAny(body, "reclaim");
   if (body.contains("reservation")) body.at("reservation").get_to(decision.reservation);
+  if (body.contains("queue")) body.at("queue").get_to(decision.queue);
   decision.placed = TimeIfAny(body, "placed");
   decision.max_runtime = DecodeSeconds(MemberOf(body, "runtime"));
   if (body.contains("preemptible")) body.at("preemptible").get_to(decision.preemptible);
@@ -358,6 +360,7 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
           WholeOf<RunId>(body.at("run")), body.at("reason"), TimeIfAny(body, "by"),
           body.contains("cause") ? ValueOf(kCauses, body.at("cause")) : EndCause::kFailed};
     case EntryType::kBlockChanged:
+    case EntryType::kUsageCounted:
       break;
   }
   return DataLoss("journal record of unknown type {}", static_cast<int>(type));

@@ -13,6 +13,7 @@
 #include "controller/ctl/calendar_svg.h"
 #include "controller/ctl/fleet_reader.h"
 #include "controller/ctl/gang_list.h"
+#include "controller/ctl/gang_usage.h"
 #include "controller/ctl/offerings.h"
 #include "controller/ctl/usage_report.h"
 #include "controller/model/admin_address.h"
@@ -178,23 +179,45 @@ int RunCalendar(const BlockCommandOptions& options, const CommandTarget& target)
   return printed.ok() ? 0 : Fail(printed);
 }
 
-int RunUsage(const BlockCommandOptions& options, const CommandTarget& target) {
-  const auto transport = Connect(target);
-  if (!transport.ok()) return Fail(transport.status());
+absl::StatusOr<std::vector<UsageLine>> ReadBlockUsage(const CommandTarget& target,
+                                                      const std::string& ns) {
+  TAHOMA_ASSIGN_OR_RETURN(const auto transport, Connect(target));
   std::vector<UsageLine> lines;
   const auto add = [&](const Json& object) {
     if (auto line = UsageLineOf(object)) lines.push_back(*std::move(line));
   };
+  TAHOMA_RETURN_IF_ERROR(ReadAll(*transport, kCapacityBlocks, add, {.ns = ns}));
+  if (lines.empty()) TAHOMA_RETURN_IF_ERROR(CheckNamespace(*transport, ns));
+  return lines;
+}
+
+// Blocks are objects of the cluster, the use by gangs is the admin API's.
+int RunUsage(const BlockCommandOptions& options, const CommandTarget& target) {
   const std::string ns = options.all_namespaces ? "" : target.ns;
-  const absl::Status read = ReadAll(**transport, kCapacityBlocks, add, {.ns = ns});
-  if (!read.ok()) return Fail(read);
-  if (lines.empty()) {
-    if (const absl::Status there = CheckNamespace(**transport, ns); !there.ok()) return Fail(there);
+  auto blocks = ReadBlockUsage(target, ns);
+  if (!blocks.ok()) return Fail(blocks.status());
+  if (options.output == "csv") {
+    const absl::Status printed = Print(UsageCsv(*std::move(blocks)));
+    return printed.ok() ? 0 : Fail(printed);
   }
-  if (options.output.empty()) return PrintText(target, UsageTable(std::move(lines)));
-  if (options.output != "csv") return PrintValue(UsageJson(std::move(lines)), options.output);
-  const absl::Status printed = Print(UsageCsv(std::move(lines)));
-  return printed.ok() ? 0 : Fail(printed);
+  auto access = AdminAccess(options, target);
+  if (!access.ok()) return Fail(access.status());
+  const auto admin = kube::HttpTransport::Create(*std::move(access), {}, Warn);
+  if (!admin.ok()) return Fail(admin.status());
+  const auto gangs = ReadGangUsage(**admin, ns);
+  if (!gangs.ok()) return Fail(gangs.status());
+  const UsageBy by = options.usage_by == "namespace" ? UsageBy::kNamespace
+                     : options.usage_by == "queue"   ? UsageBy::kQueue
+                                                     : UsageBy::kBoth;
+  if (options.output == "json" || options.output == "yaml") {
+    Json value = UsageJson(*std::move(blocks));
+    value["asOf"] = gangs->as_of;
+    value["gangs"] = GangUsageJson(gangs->lines, by);
+    return PrintValue(value, options.output);
+  }
+  std::string text = GangUsageTable(gangs->lines, by, options.output == "wide");
+  if (!blocks->empty()) text += "\n" + UsageTable(*std::move(blocks));
+  return PrintText(target, text);
 }
 
 void DeclareOutput(config::Spec& spec, BlockCommandOptions& options,
@@ -261,8 +284,11 @@ void DeclareCalendar(config::Spec& spec, BlockCommandOptions& options) {
 }
 
 void DeclareUsage(config::Spec& spec, BlockCommandOptions& options) {
-  DeclareOutput(spec, options, {"", "json", "yaml", "csv"});
+  spec.String("by", &options.usage_by, "a line for each queue of each namespace, or sums",
+              {"both", "namespace", "queue"});
+  DeclareOutput(spec, options, {"", "wide", "json", "yaml", "csv"});
   DeclareAllNamespaces(spec, options);
+  DeclareAdmin(spec, options);
 }
 
 }  // namespace
@@ -291,9 +317,11 @@ std::vector<config::Command> BlockCommands(BlockCommandOptions& options) {
        .examples = "kubectl tahoma calendar --by host --days 14\n"
                    "kubectl tahoma calendar -o svg > calendar.svg"},
       {.name = "usage",
-       .summary = "Shows the cost and use of Capacity Blocks, with sums by namespace.",
+       .summary = "Shows the chip-hours of gangs by namespace and queue, and the cost and use of "
+                  "Capacity Blocks (csv: of these alone).",
        .declare = with(DeclareUsage),
        .examples = "kubectl tahoma usage -n team\n"
+                   "kubectl tahoma usage --by queue -o wide\n"
                    "kubectl tahoma usage -o csv > usage.csv"}};
 }
 

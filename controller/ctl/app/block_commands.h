@@ -44,6 +44,7 @@ struct BlockCommandOptions {
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
   // calendar
   std::string by = "block";
+  std::string usage_by = "both";
   std::int64_t days = 0;
   std::int64_t width = 0;
 };
