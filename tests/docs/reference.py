@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Pages of docs/reference that are made of the code: flags.md of the programs' help, errors.md of their error codes.
+"""Pages of docs/reference that are made of the code: flags.md of the programs' help, errors.md of their error codes, crds.md of
+the chart's CustomResourceDefinitions.
 
     TAHOMA_BIN=build/release/bin tests/docs/reference.py            checks the pages; status 1 if one differs
     TAHOMA_BIN=build/release/bin tests/docs/reference.py --write    writes them anew
     TAHOMA_BIN=build/release/bin tests/docs/reference.py --self     checks the checker: planted differences must be found
 
-What a field of our kinds means stands in tables that tests/tidy/crd_fields.py makes.
+The pages about a kind have shorter tables of its spec, which tests/tidy/crd_fields.py makes.
 """
 
 import os
@@ -15,6 +16,16 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+try:
+    import yaml
+except ImportError:
+    found = subprocess.run([ROOT / ".ci/python", "--find"], capture_output=True, text=True, check=False)
+    if found.returncode != 0 or found.stdout.strip() == sys.executable:
+        print(f"SKIPPED: no Python package 'yaml': {found.stderr.strip()}")
+        sys.exit(77)
+    os.execv(found.stdout.strip(), [found.stdout.strip(), *sys.argv])
+
 FOLDER = ROOT / "docs/reference"
 BIN = pathlib.Path(os.environ.get("TAHOMA_BIN", "build/release/bin"))
 MADE = "Made by `tests/docs/reference.py --write`; a test compares.\n"
@@ -89,12 +100,133 @@ def kubernetes_rows():
     return sorted(pairs)
 
 
+def plain(message):
+    """A message of the sources with … for its values, fit for a table."""
+    return re.sub(r"\{[^}]*\}", "…", message.replace('\\"', '"')).replace("|", "\\|")
+
+
+def http_of_status():
+    """The HTTP status of each absl::StatusCode, as lib/rest has them: "kNotFound" -> "404"."""
+    pairs, waiting = {}, []
+    for name, status in re.findall(r"case absl::StatusCode::(k\w+):|return (\d{3});", (ROOT / "lib/rest/message.cc").read_text()):
+        waiting += [name] if name else []
+        if status:
+            pairs.update(dict.fromkeys(waiting, status))
+            waiting = []
+    return pairs
+
+
+def admin_rows():
+    """(HTTP status, code or "", message) of the problems that the admin API answers with."""
+    texts = list(sources("controller/admin", "controller/access", "lib/rest"))
+    without = set()
+    told = set()
+    for text in texts:
+        without |= set(re.findall(r"\bProblem(?:Of)?\(\s*(\d{3}),", text))
+        for status, message in re.findall(r'\bProblem(?:Of)?\(\s*(\d{3}),\s*(?:fmt::format\(\s*)?"((?:[^"\\]|\\.)*)"', text):
+            told.add(status)
+            yield status, "", plain(message)
+        for message in re.findall(r'Problem\(401, given \? "((?:[^"\\]|\\.)*)"', text):
+            told.add("401")
+            yield "401", "", plain(message)
+    yield from ((status, "", "") for status in without - told)
+    said = said_by(sources("controller/admin", "controller/reserve", "controller/core/blocks"))
+    http = http_of_status()
+    for name, code, status in re.findall(r'Ec2Code (k\w+)\{"([^"]+)"(?:,\s*absl::StatusCode::(k\w+))?',
+                                         (ROOT / "controller/reserve/refusal.h").read_text()):
+        yield http[status or "kInvalidArgument"], f"`{code}`", said.get(name, "")
+
+
+def limits_of(field):
+    """What a value may be, in words of JSON Schema."""
+    names = {"minimum": "≥ {}", "maximum": "≤ {}", "minLength": "length ≥ {}", "maxLength": "length ≤ {}", "minItems": "items ≥ {}",
+             "maxItems": "items ≤ {}", "maxProperties": "members ≤ {}", "pattern": "`{}`", "format": "{}"}
+    parts = [form.format(field[name]) for name, form in names.items() if name in field]
+    if "enum" in field:
+        parts.insert(0, ", ".join(f"`{value}`" for value in field["enum"]))
+    return "; ".join(parts).replace("|", "\\|")
+
+
+def type_of(field):
+    if field.get("x-kubernetes-int-or-string"):
+        return "integer or text"
+    if field.get("type") == "array":
+        return f"list of {type_of(field['items'])}"
+    if "additionalProperties" in field:
+        return f"map of {type_of(field['additionalProperties'])}"
+    return {"string": "text", "boolean": "true or false"}.get(field.get("type"), field.get("type", "any"))
+
+
+def field_rows(schema, above):
+    """A row for each field of an object's schema and of the objects in it, in its order."""
+    for name, field in schema.get("properties", {}).items():
+        path = f"{above}.{name}" if above else name
+        default = "required" if name in schema.get("required", []) else ""
+        if "default" in field:
+            value = field["default"]
+            default = f"`{str(value).lower() if isinstance(value, bool) else value}`"
+        says = " ".join(field.get("description", "").split()).replace("|", "\\|")
+        yield f"| `{path}` | {type_of(field)} | {default} | {limits_of(field)} | {says} |"
+        for part, mark in ((field, ""), (field.get("items"), "[]"), (field.get("additionalProperties"), "{}")):
+            if isinstance(part, dict):
+                limits = limits_of(part) if mark else ""
+                if limits and "properties" not in part:
+                    yield f"| `{path}{mark}` | {type_of(part)} |  | {limits} |  |"
+                yield from field_rows(part, path + mark)
+
+
+def rules_of(schema, above):
+    """(path, message) of each rule of a schema and of the schemas in it."""
+    for rule in schema.get("x-kubernetes-validations", []):
+        yield above + rule.get("fieldPath", ""), rule.get("message", rule["rule"])
+    for name, field in schema.get("properties", {}).items():
+        yield from rules_of(field, f"{above}.{name}" if above else name)
+        if "items" in field:
+            yield from rules_of(field["items"], f"{above}.{name}[]" if above else f"{name}[]")
+
+
+def crd_lines(crd):
+    spec = crd["spec"]
+    names = spec["names"]
+    for version in spec["versions"]:
+        schema = version["schema"]["openAPIV3Schema"]
+        short = ", ".join(f"`{name}`" for name in names.get("shortNames", []))
+        extra = f", short {short}" if short else ""
+        yield f"\n## {names['kind']}\n"
+        yield (f"`{spec['group']}/{version['name']}`, `{names['plural']}`{extra}; "
+               f"{'in a namespace' if spec['scope'] == 'Namespaced' else 'of the cluster'}. "
+               f"{' '.join(schema.get('description', '').split())}\n")
+        yield "| field | type | default | limits | meaning |"
+        yield "|---|---|---|---|---|"
+        shown = {name: field for name, field in schema["properties"].items() if name not in ("apiVersion", "kind", "metadata")}
+        yield from field_rows({"properties": shown, "required": schema.get("required", [])}, "")
+        rules = list(rules_of(schema, ""))
+        if rules:
+            yield "\nRules:\n"
+            yield from (f"- `{path or 'the object'}`: {' '.join(message.split())}" for path, message in rules)
+
+
+def crds_page():
+    lines = [f"# Fields of our kinds\n\nEach field of the CustomResourceDefinitions in `charts/tahoma/crds`, with AWS's own kinds of "
+             f"`charts/tahoma/aws-crds` at the end; `kubectl explain` says the same. `[]` is an item of a list, `{{}}` a value of a map. {MADE}".rstrip()]
+    for folder in ("crds", "aws-crds"):
+        for file in sorted((ROOT / "charts/tahoma" / folder).glob("*.yaml")):
+            lines += crd_lines(yaml.safe_load(file.read_text()))
+    return "\n".join(lines) + "\n"
+
+
 def errors_page():
     rows = sorted(set(ec2_rows()))
+    problems = sorted(set(admin_rows()))
     lines = ["# Error codes\n", f"What clients test for. {MADE}", "## Kubernetes' API, standalone\n",
              "A failure is a `Status` with `code` and `reason` as Kubernetes has them; `message` and `details` say what is wrong.\n",
              "| code | reason |", "|---|---|", *(f"| {code} | `{reason}` |" for code, reason in kubernetes_rows()), "",
-             "## EC2's API, REST and the conditions of Capacity Blocks\n",
+             "## The admin API\n",
+             "A failure is a problem of RFC 9457 with `status` and `detail`; `code` says what is wrong with a request "
+             "([admin-api.md](../formats/admin-api.md)). Of a code the message is one of several; `…` stands for a value.\n",
+             "| HTTP | code | detail |", "|---|---|---|",
+             *(f"| {status} | {code} | {message} |" for status, code, message in problems), "",
+             "## EC2's API and the conditions of Capacity Blocks\n",
              "The message is one of those that the sources have for the code; `…` stands for a value. "
              "[ec2-api.md](../formats/ec2-api.md#errors) says how errors are sent.\n",
              "| code | HTTP | a message |", "|---|---|---|",
@@ -107,13 +239,13 @@ def differing(pages):
 
 
 def main():
-    pages = {"flags.md": flags_page(), "errors.md": errors_page()}
+    pages = {"flags.md": flags_page(), "errors.md": errors_page(), "crds.md": crds_page()}
     if sys.argv[1:] == ["--write"]:
         for name, text in pages.items():
             (FOLDER / name).write_text(text)
         return 0
     if sys.argv[1:] == ["--self"]:
-        planted = {name: text.replace("controller", "kontroller").replace("NotFound", "NotFond") for name, text in pages.items()}
+        planted = {name: text.replace("controller", "kontroller").replace("NotFound", "NotFond").replace("Gang", "Gong") for name, text in pages.items()}
         return 0 if sorted(differing(planted)) == sorted(pages) else 1
     wrong = differing(pages)
     for name in wrong:

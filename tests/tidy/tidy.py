@@ -312,6 +312,7 @@ def check_architecture(text):
 # A page, docs/helm.md#values, or a folder; further sections of the page may follow: ", #upgrade".
 CITATION = re.compile(r"(?<![\w/.])(docs/[\w/-]+(?:\.md)?)(#[\w-]+(?:,[\s/]+#[\w-]+)*)?")
 MARKDOWN_LINK = re.compile(r"\]\(([^)\s]+)\)")
+CODE_SPAN = re.compile(r"`[^`\n]*`")  # an expression in it may look like a link
 UNNAMED_PAGE = re.compile(r"\b[Rr]eference[:] (?!docs/)|\bDESIGN" r"\b")
 
 
@@ -330,7 +331,7 @@ def check_citations(path, text, pages):
     """Every cited page is in `pages`: path -> the text of a file, None of a folder or a file that is no page."""
     cited = [(match.start(), match[1].rstrip("/"), re.findall(r"[\w-]+", match[2] or "")) for match in CITATION.finditer(text)]
     if path.endswith(".md"):
-        for match in MARKDOWN_LINK.finditer(text):
+        for match in MARKDOWN_LINK.finditer(CODE_SPAN.sub(lambda span: " " * len(span[0]), text)):
             target, _, section = match[1].partition("#")
             if re.match(r"\w+:", match[1]):
                 continue
@@ -497,12 +498,12 @@ def check_self_citations():
         "v.h": "// DESIG" "N D8\n",
         "w.md": f"[a]({docs}none.md)\n",
         docs + "v.md": "[c](../c.md#four)\n",
-        "t.md": "[here](#nowhere)\n",
+        "t.md": "[here](#nowhere), [`code`](#nowhere)\n",
         "s.sh": f"# {docs}folder\n",
     }
     right = {
         "x.h": f"// {docs}a.md#one, #one-1; {docs}b/ says more, {docs}a.md#two-words-and-code.\n",
-        docs + "a.md": "[c](../c.md#three), [here](#one), [there](https://example.com/docs/none.md#x)\n",
+        docs + "a.md": "[c](../c.md#three), [here](#one), [there](https://example.com/docs/none.md#x), `[a](none)`\n",
         "y.py": f"for reference : in f: print('http://host/{docs}none.md')\n",
     }
     pages["x.h"] = None
