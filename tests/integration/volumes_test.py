@@ -133,6 +133,33 @@ class ClaimTest(unittest.TestCase):
         eventually(lambda: get("pv", "hand-made", path=".status.phase") == "Released", "the release")
         self.assertEqual((kept / "file").read_text(), "here\n")
 
+    def test_pods_of_a_stateful_set_keep_their_own_volume_and_an_ephemeral_one_goes_with_its_pod(self):
+        spec = pod("db", "date +%N >>/own/starts; touch /gone/f; sleep 1000", {"gone": {"ephemeral": {"volumeClaimTemplate": {"spec": claim("x")["spec"]}}}},
+                   [("own", {"mountPath": "/own"}), ("gone", {"mountPath": "/gone"})])["spec"]
+        spec["restartPolicy"] = "Always"
+        apply({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
+               "spec": {"replicas": 2, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "volumeClaimTemplates": [claim("own")],
+                        "template": {"metadata": {"labels": {"app": "db"}}, "spec": spec}}})
+        self.assertEqual(kubectl("rollout", "status", "statefulset/db", "--timeout=60s").returncode, 0)
+        first = get("pvc", "db-0-gone", path=".metadata.uid")
+        kubectl("delete", "pod", "db-0", "--wait=true")
+        kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+        eventually(lambda: kubectl("exec", "db-0", "--", "wc", "-l", "/own/starts").stdout.split() == ["2", "/own/starts"], "the second start")
+        self.assertEqual(kubectl("exec", "db-1", "--", "wc", "-l", "/own/starts").stdout.split()[0], "1")
+        self.assertNotEqual(get("pvc", "db-0-gone", path=".metadata.uid"), first)
+        kubectl("delete", "statefulset", "db", "--wait=true")
+        eventually(lambda: kubectl("get", "pvc", "db-0-gone").returncode != 0, "the end of the ephemeral claim")
+        self.assertEqual(get("pvc", "own-db-0", path=".status.phase"), "Bound")
+        kubectl("delete", "pvc", "own-db-0", "own-db-1", "--wait=true")
+
+    def test_two_pods_write_to_a_claim_at_a_time(self):
+        apply(claim("many", accessModes=["ReadWriteMany"]))
+        for name, other in (("left", "right"), ("right", "left")):
+            apply(pod(name, f"umask 077; echo {name} >/s/{name}; until cat /s/{other} 2>/dev/null; do sleep 0.1; done; echo again >>/s/{other}",
+                      {"s": of_claim("many")}, [("s", {"mountPath": "/s"})]))
+        self.assertIn("right", output_of("left"))
+        self.assertIn("left", output_of("right"))
+
     def test_the_case_of_vllm(self):
         apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hf"}, "stringData": {"token": "x"}}, claim("cache"),
               {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "vllm"}, "spec": {

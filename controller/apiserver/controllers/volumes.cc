@@ -1,12 +1,15 @@
-// Volumes and their claims for workloads/: which events they follow, and what they are read with.
+// Queues volumes and claims after events, and reads what workloads/ needs to decide about a volume
+// or a claim. Makes the claims of ephemeral volumes.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "controller/apiserver/controllers/controllers.h"
 #include "controller/apiserver/controllers/fields.h"
+#include "controller/apiserver/controllers/workloads/parts.h"
 #include "controller/apiserver/schema/fields.h"
 #include "lib/base/json.h"
 #include "lib/kube/object.h"
@@ -37,6 +40,44 @@ std::vector<std::string> ClaimNamesOf(const Json& pod) {
   return names;
 }
 
+// Returns the claim that an ephemeral volume of the pod is to have.
+Json ClaimFor(const Json& pod, const Json& volume) {
+  const Json& form = ValueAt(volume, {"ephemeral", "volumeClaimTemplate"});
+  Json metadata = {{"name", fmt::format("{}-{}", kube::NameOf(pod), TextAt(volume, {"name"}))},
+                   {"namespace", kube::NamespaceOf(pod)},
+                   {"ownerReferences", Json::array({OwnerReferenceTo(pod, "v1", "Pod")})}};
+  for (const char* field : {"labels", "annotations"}) {
+    if (const Json& given = ValueAt(form, {"metadata", field}); !given.is_null()) {
+      metadata[field] = given;
+    }
+  }
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolumeClaim"},
+          {"metadata", std::move(metadata)},
+          {"spec", ValueAt(form, {"spec"})}};
+}
+
+bool HasEphemeral(const Json& pod) {
+  const Json& volumes = kube::ListAt(pod, {"spec", "volumes"});
+  return std::ranges::any_of(volumes, [](const Json& one) { return one.contains("ephemeral"); });
+}
+
+// The claims go with the pod, by their owner.
+Decision EphemeralClaims(const Json& pod, const ObjectStore& objects) {
+  Decision decision;
+  if (IsBeingDeleted(pod) || IsFinished(pod)) return decision;
+  for (const Json& volume : kube::ListAt(pod, {"spec", "volumes"})) {
+    if (!volume.contains("ephemeral")) continue;
+    Json claim = ClaimFor(pod, volume);
+    const std::string key = ObjectKey(kube::NamespaceOf(claim), kube::NameOf(claim));
+    if (objects.Get(kVolumeClaimResource, key) != nullptr) continue;
+    decision.writes.push_back({.verb = Write::Verb::kCreate,
+                               .resource = kube::kVolumeClaims,
+                               .object = Shared(std::move(claim))});
+  }
+  return decision;
+}
+
 }  // namespace
 
 void Controllers::QueueUnboundClaims(WallTime now) {
@@ -52,6 +93,9 @@ void Controllers::QueueForVolumes(const ObjectId& id, const Json* previous, cons
     queue_.Add({Task::kWorkload, WorkKey({resource, key})}, now);
   };
   if (id.resource == kStorageClassResource && object != nullptr) QueueUnboundClaims(now);
+  if (id.resource == kPodResource && object != nullptr && HasEphemeral(*object)) {
+    queue(id.resource, id.key);
+  }
   if (id.resource == kPodResource && (object == nullptr || IsFinished(*object))) {
     const Json& pod = object != nullptr ? *object : *previous;
     for (const std::string& name : ClaimNamesOf(pod)) {
@@ -82,8 +126,8 @@ void Controllers::QueueForVolumes(const ObjectId& id, const Json* previous, cons
   if (object != nullptr && !was_free && ClaimKeyOf(*object).empty()) QueueUnboundClaims(now);
 }
 
-// Only a claim that is not bound yet looks at all volumes, and only one that is being deleted at
-// all pods of its namespace.
+// An unbound claim alone looks at all volumes, and a claim at its end alone at all pods of its
+// namespace.
 ClaimSurroundings Controllers::SurroundingsOf(const Json& claim) const {
   ClaimSurroundings around{.folder = options_.volume_folder};
   const std::string volume_name = TextAt(claim, {"spec", "volumeName"});
@@ -112,6 +156,7 @@ ClaimSurroundings Controllers::SurroundingsOf(const Json& claim) const {
 }
 
 Decision Controllers::DecideVolume(const ObjectId& id, const Json& object) const {
+  if (id.resource == kPodResource) return EphemeralClaims(object, objects_);
   if (id.resource == kVolumeClaimResource) return SyncVolumeClaim(object, SurroundingsOf(object));
   const std::string key = ClaimKeyOf(object);
   const ObjectPtr claim = key.empty() ? nullptr : objects_.Get(kVolumeClaimResource, key);

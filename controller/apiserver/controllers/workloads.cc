@@ -266,7 +266,11 @@ Outcome Controllers::SyncWorkload(const ObjectId& id, WallTime now) {
     return id.resource == kServiceResource ? DropEndpoints(id.key) : Outcome::kDone;
   }
   const Json& object = *current->body;
-  if (id.resource == kPodResource) return ReleaseTracked(id, object);
+  if (id.resource == kPodResource) {
+    const Outcome made = Carry(object, DecideVolume(id, object), now);
+    const Outcome released = ReleaseTracked(id, object);
+    return released == Outcome::kDone ? made : released;
+  }
   const Decision decision = Decide(id, object, now);
   if (decision.again) queue_.Add({Task::kWorkload, WorkKey(id)}, *decision.again);
   return Carry(object, decision, now);

@@ -130,6 +130,29 @@ TEST_F(WorkloadsEdgeTest, AClaimOfTheDefaultClassIsBoundInUseProtectedAndItsFold
   EXPECT_EQ(removed[0], "/state/volumes/" + claim["spec"]["volumeName"].get<std::string>());
 }
 
+TEST_F(WorkloadsEdgeTest, AnEphemeralVolumeHasAClaimThatGoesWithItsPod) {
+  const std::string claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+  const Json form = {
+      {"metadata", {{"labels", {{"for", "p"}}}}},
+      {"spec",
+       {{"accessModes", {"ReadWriteOnce"}}, {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}};
+  Call("POST", kPods,
+       {{"metadata", {{"name", "p"}}},
+        {"spec",
+         {{"containers", Json::array({{{"name", "c"}, {"image", "i"}}})},
+          {"volumes",
+           Json::array({{{"name", "tmp"}, {"ephemeral", {{"volumeClaimTemplate", form}}}}})}}}});
+  ASSERT_EQ(status_, 201);
+  Step();
+  const Json claim = Get(claims + "/p-tmp");
+  ASSERT_EQ(status_, 200);
+  EXPECT_EQ(claim["metadata"]["labels"]["for"], "p");
+  EXPECT_EQ(claim["metadata"]["ownerReferences"][0]["name"], "p");
+  Call("DELETE", kPods + "/p", {{"gracePeriodSeconds", 0}});
+  Step();
+  EXPECT_FALSE(Exists(claims + "/p-tmp"));
+}
+
 TEST_F(WorkloadsEdgeTest, EvictionsOfABudgetsPodsWaitUntilThePodsAreReplaced) {
   Call("POST", kDeploymentsPath,
        {{"metadata", {{"name", "d"}}},
