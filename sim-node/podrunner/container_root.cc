@@ -49,15 +49,17 @@ int OpenBeneath(int folder, const char* path) {
   return static_cast<int>(syscall(SYS_openat2, folder, path, &how, sizeof how));
 }
 
-// Makes the missing folders of the path, and last a folder or a file, for the owner of `base`. A
-// link is never followed on the way: a pod may have put it there.
-absl::Status MakeBeneath(const std::string& base, const std::string& path, bool is_folder) {
+// Makes the missing folders of the path, and last a folder or a file, for the owner of
+// the volume. A link is never followed on the way: a pod may have put it there.
+absl::Status MakeBeneath(const VolumeBind& volume, const std::string& path, bool is_folder) {
+  const std::string& base = volume.source;
   FileDescriptor at(open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat owner = {};
   if (at.get() < 0 || fstat(at.get(), &owner) != 0) {
     return Unavailable("{}: {}", base, std::strerror(errno));
   }
   if (FileDescriptor(OpenBeneath(at.get(), path.c_str())).get() >= 0) return absl::OkStatus();
+  if (volume.chosen) return NotFound("{} in {}: {}", path, base, std::strerror(errno));
   const fs::path parts(path);
   for (auto part = parts.begin(); part != parts.end(); ++part) {
     const bool is_last = std::next(part) == parts.end();
@@ -226,7 +228,7 @@ absl::Status ContainerRoot::AddVolume(VolumeBind bind, std::optional<uid_t> user
     return InvalidArgument("subPath \"{}\" leaves its volume", bind.sub_path);
   }
   if (!bind.sub_path.empty()) {
-    TAHOMA_RETURN_IF_ERROR(Annotate(MakeBeneath(bind.source, bind.sub_path, true), "subPath"));
+    TAHOMA_RETURN_IF_ERROR(Annotate(MakeBeneath(bind, bind.sub_path, true), "subPath"));
   }
   struct stat found = {};
   const FileDescriptor whole(open(bind.source.c_str(), O_PATH | O_CLOEXEC));
@@ -242,7 +244,7 @@ absl::Status ContainerRoot::AddVolume(VolumeBind bind, std::optional<uid_t> user
     MakePlace(target, is_folder);
   } else if (target != above->target) {
     const fs::path within = fs::path(above->sub_path) / target.substr(above->target.size() + 1);
-    TAHOMA_RETURN_IF_ERROR(MakeBeneath(above->source, within, is_folder));
+    TAHOMA_RETURN_IF_ERROR(MakeBeneath(*above, within, is_folder));
   }
   struct stat owner = {};
   std::shared_ptr<const FileDescriptor> owners;
@@ -324,7 +326,11 @@ bool ContainerRoot::LeaveForOwn() const {
 // Returns a copy of the volume's mount that is nowhere yet; -1 with errno.
 int ContainerRoot::Clone(const Volume& volume) {
   const char* const sub = volume.bind.sub_path.c_str();
-  int from = open(volume.bind.source.c_str(), O_PATH | O_CLOEXEC);
+  struct open_how how = {};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = volume.bind.chosen ? RESOLVE_NO_SYMLINKS : 0;
+  int from = static_cast<int>(
+      syscall(SYS_openat2, AT_FDCWD, volume.bind.source.c_str(), &how, sizeof how));
   if (from >= 0 && *sub != '\0') from = OpenBeneath(from, sub);
   if (from < 0) return -1;
   const int tree = open_tree(from, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | O_CLOEXEC);

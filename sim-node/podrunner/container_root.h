@@ -44,6 +44,9 @@ struct VolumeBind {
   // The files of the source's owner are the container's user's, and the other way round
   // (mount_setattr(2), idmapped mounts); where the file system can do that.
   bool owned = false;
+  // A place of the machine that the pod chose, and that its user has been found to reach: no link
+  // is followed on the way any more, and nothing is made there.
+  bool chosen = false;
 };
 
 class ContainerRoot {

@@ -160,7 +160,7 @@ absl::StatusOr<VolumeBind> PodVolumes::MakeOfHost(const VolumeSpec& volume) cons
   const bool is_folder = fs::is_directory(path, error);
   const fs::path closed =
       ClosedTo(*user_, is_folder ? fs::path(path) : fs::path(path).parent_path());
-  if (closed.empty()) return VolumeBind{.source = std::move(path)};
+  if (closed.empty()) return VolumeBind{.source = std::move(path), .chosen = true};
   return PermissionDenied("host path {}: the pod's user {} cannot enter {}", volume.what, *user_,
                           closed.string());
 }

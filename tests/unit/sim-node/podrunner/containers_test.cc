@@ -648,6 +648,23 @@ TEST_F(ContainerRootTest, NoVolumeLeavesItsFolderOrCoversWhatAContainerIs) {
   EXPECT_FALSE(std::filesystem::exists("/etc/tahoma-test"));
 }
 
+TEST_F(ContainerRootTest, APlaceThatAPodChoseIsNotChangedAndNoLinkLeadsElsewhere) {
+  std::filesystem::create_directories(folder_ / "m");
+  std::filesystem::create_directories(folder_ / "e");
+  const VolumeBind chosen{.source = folder_ / "m", .target = "/x", .chosen = true};
+  ContainerRoot root;
+  EXPECT_FALSE(
+      root.AddVolumes({chosen, {.source = folder_ / "e", .target = "/x/new"}}, {}, {}).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "m"));
+  ContainerRoot swapped;
+  ASSERT_TRUE(swapped.AddVolumes({chosen}, {}, {}).ok());
+  std::filesystem::remove(folder_ / "m");
+  std::filesystem::create_directory_symlink("/etc", folder_ / "m");
+  const auto seen = LookInside(swapped, [] { return 0; });
+  if (!seen) GTEST_SKIP() << "nobody may make mounts here";
+  EXPECT_EQ(*seen, 100 + ELOOP);
+}
+
 TEST_F(ContainerRootTest, FilesOfAClaimAreThoseOfWhoeverMountsIt) {
   if (geteuid() != 0) GTEST_SKIP() << "takes root";
   constexpr uid_t kFirst = 2'099'000'001;
