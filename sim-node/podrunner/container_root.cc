@@ -133,6 +133,15 @@ bool IsBelow(const std::string& path, const std::string& folder) {
   return path.starts_with(folder == "/" ? folder : folder + "/");
 }
 
+// Returns the options of the folder that covers a folder of the machine: as open as that, and with
+// room for files only where everybody may make some, as in /tmp.
+std::string CoverOf(const std::string& folder) {
+  struct stat found = {};
+  if (stat(folder.c_str(), &found) != 0) found.st_mode = 0755;
+  const bool is_everybodys = (found.st_mode & S_IWOTH) != 0;
+  return fmt::format("mode={:o}{}", found.st_mode & 01777, is_everybodys ? "" : ",size=1m");
+}
+
 bool IsListed(const std::string& folder, const std::string& name) {
   return folder != kDevices || std::ranges::find(kDeviceEntries, name) != kDeviceEntries.end() ||
          std::ranges::find(kStandardStreams, name) != kStandardStreams.end();
@@ -151,7 +160,7 @@ bool ContainerRoot::IsThere(const std::string& path) const {
 void ContainerRoot::Cover(const std::string& folder) {
   const bool is_root = folder == "/";
   std::vector<Step>& steps = is_root ? entries_ : steps_;
-  if (!is_root) steps.push_back({.what = Do::kCover, .path = folder});
+  if (!is_root) steps.push_back({.what = Do::kCover, .path = folder, .source = CoverOf(folder)});
   own_folders_.insert(folder);
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -387,7 +396,7 @@ bool ContainerRoot::Run(const Step& step, const int* volumes) {
   switch (step.what) {
     case Do::kCover:
       // The folder beneath stays reachable as the working directory.
-      return chdir(path) == 0 && mount("tahoma", path, "tmpfs", MS_NOSUID, "mode=755,size=1m") == 0;
+      return chdir(path) == 0 && mount("tahoma", path, "tmpfs", MS_NOSUID, source) == 0;
     case Do::kFolder:
       return mkdir(path, kFolderMode) == 0 || errno == EEXIST;
     case Do::kFile: {
@@ -399,7 +408,8 @@ bool ContainerRoot::Run(const Step& step, const int* volumes) {
     case Do::kBind:
       return mount(source, path, nullptr, MS_BIND, nullptr) == 0;
     case Do::kBindTree:
-      return mount(source, path, nullptr, MS_BIND | MS_REC, nullptr) == 0;
+      // An entry may have gone since the plan was made.
+      return mount(source, path, nullptr, MS_BIND | MS_REC, nullptr) == 0 || errno == ENOENT;
     case Do::kVolume:
       return move_mount(volumes[step.volume], "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) == 0;
   }

@@ -75,9 +75,10 @@ class ContainerRoot {
   enum class Do { kCover, kFolder, kFile, kLink, kBind, kBindTree, kVolume };
   struct Step {
     Do what;
-    std::string path;         // absolute
-    std::string source = {};  // relative to the last folder that was covered, or absolute
-    std::size_t volume = 0;   // kVolume: of volumes_
+    std::string path;  // absolute
+    // Relative to the last folder that was covered, or absolute. kCover: the options.
+    std::string source = {};
+    std::size_t volume = 0;  // kVolume: of volumes_
   };
   struct Volume {
     VolumeBind bind;

@@ -606,6 +606,27 @@ TEST_F(ContainerRootTest, VolumesAreMountedAlsoWhereTheMachinesRootLacksThePlace
   EXPECT_FALSE(std::filesystem::exists("/tahoma-test-volume"));
 }
 
+TEST_F(ContainerRootTest, BesideAVolumeInAFolderOfEverybodysFilesCanStillBeMade) {
+  std::filesystem::create_directories(folder_ / "v");
+  std::filesystem::create_directories(folder_ / "open/gone");
+  std::filesystem::create_directories(folder_ / "open/kept");
+  ASSERT_EQ(chmod((folder_ / "open").c_str(), 01777), 0);
+  ContainerRoot root = ContainerRoot::Plan({});
+  ASSERT_TRUE(
+      root.AddVolumes({{.source = folder_ / "v", .target = folder_ / "open/new"}}, {}, {}).ok());
+  std::filesystem::remove(folder_ / "open/gone");  // the plan has it
+  const auto seen = LookInside(root, [&] {
+    struct stat found = {};
+    if (stat((folder_ / "open").c_str(), &found) != 0 || (found.st_mode & 07777) != 01777) return 1;
+    std::ofstream(folder_ / "open/large") << std::string(3UL << 20U, 'x');
+    if (std::filesystem::file_size(folder_ / "open/large") != 3UL << 20U) return 2;
+    return std::filesystem::exists(folder_ / "open/kept") ? 0 : 3;
+  });
+  if (!seen) GTEST_SKIP() << "nobody may make mounts here";
+  EXPECT_EQ(*seen, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "open/large"));
+}
+
 TEST_F(ContainerRootTest, AVolumeOverAFolderKeepsWhatTheContainerNeedsBelow) {
   std::filesystem::create_directories(folder_ / "v");
   std::filesystem::create_directories(folder_ / "machine/own");
