@@ -143,10 +143,12 @@ def certificate(directory):
     cert, key = directory / "tls.crt", directory / "tls.key"
     if not cert.exists():
         write_private(key, "")  # openssl keeps the mode of a file that exists
-        done = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-                               "-nodes", "-keyout", key, "-out", cert, "-days", "3650", "-subj", "/CN=tahoma",
-                               "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
-                              capture_output=True, text=True, check=False)
+        # CA:FALSE, because clients on rustls refuse an authority's certificate as a server's.
+        config = ("[req]\ndistinguished_name = dn\nx509_extensions = server\n[dn]\n[server]\nbasicConstraints = critical, CA:FALSE\n"
+                  "subjectAltName = IP:127.0.0.1, DNS:localhost\n")
+        done = subprocess.run(["openssl", "req", "-x509", "-config", "/dev/stdin", "-newkey", "ec", "-pkeyopt",
+                               "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", cert, "-days", "3650", "-subj", "/CN=tahoma"],
+                              input=config, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             fail(f"openssl made no certificate:\n{done.stderr}")
     return cert, key

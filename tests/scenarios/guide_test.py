@@ -100,6 +100,9 @@ class GuideTest(unittest.TestCase):
     def test_the_java_client_logs_in(self):
         self.log_in(self.built("java"))
 
+    def test_the_rust_client_logs_in(self):
+        self.log_in(self.built("rust"))
+
     # ---- acting as another ------------------------------------------------------------------------------------------
 
     def test_an_admin_acts_as_another_user_and_nobody_else_does(self):
