@@ -44,7 +44,7 @@ class UsageTest(unittest.TestCase):
 
     def start(self):
         pathlib.Path(self.folder, "ports").unlink(missing_ok=True)
-        self.controller = StandaloneController(self.folder)
+        self.controller = StandaloneController(self.folder, "--write-kubeconfig", f"{self.folder}/kubeconfig")
 
     def kill(self):
         self.controller.process.kill()
@@ -121,9 +121,9 @@ class UsageTest(unittest.TestCase):
         self.assertEqual(self.kubectl("-n", "default"), self.kubectl("-A"))
 
     def kubectl(self, *flags):
-        command = [os.path.join(os.environ["TAHOMA_BIN"], "kubectl-tahoma"), "usage", "-s", self.controller.api,
-                   "--admin", self.controller.url, *flags]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [os.path.join(os.environ["TAHOMA_BIN"], "kubectl-tahoma"), "usage", *flags]
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              env={**os.environ, "KUBECONFIG": f"{self.folder}/kubeconfig"})
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         return done.stdout
 

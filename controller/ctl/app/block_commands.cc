@@ -317,8 +317,7 @@ std::vector<config::Command> BlockCommands(BlockCommandOptions& options) {
        .examples = "kubectl tahoma calendar --by host --days 14\n"
                    "kubectl tahoma calendar -o svg > calendar.svg"},
       {.name = "usage",
-       .summary = "Shows the chip-hours of gangs by namespace and queue, and the cost and use of "
-                  "Capacity Blocks (csv: of these alone).",
+       .summary = "Shows chip-hours by namespace and queue, and what Capacity Blocks cost.",
        .declare = with(DeclareUsage),
        .examples = "kubectl tahoma usage -n team\n"
                    "kubectl tahoma usage --by queue -o wide\n"
