@@ -61,6 +61,18 @@ TEST(ClusterStateTest, HoldingsCountFromBeforeTheirNodeIsKnownUntilReleased) {
   EXPECT_EQ(state.holding_count(), 0U);
 }
 
+TEST(ClusterStateTest, ACoreIsItsPartOfAChip) {
+  ClusterState state;
+  state.PutNode(NodeFactsOf({.name = "n"}));
+  const Node& node = *state.node(*state.FindNode("n")).node;
+  EXPECT_EQ(EighthsOf(*Held("c", "n", {"neuron-device-3", "neuron-core-5-lnc2-1"}), node), 8 + 2);
+  EXPECT_EQ(EighthsOf(*Held("c", "n", {"neuron-node"}), node), 16 * 8);
+  EXPECT_EQ(EighthsOf(*Held("c", "other", {"neuron-node"}), node), 0);
+  Holding admin = *Held("c", "n", {"neuron-device-3"});
+  admin.devices[0].admin_access = true;
+  EXPECT_EQ(EighthsOf(admin, node), 0);
+}
+
 TEST(ClusterStateTest, ASnapshotDoesNotChange) {
   ClusterState state;
   AddUltraServer(state, "us-0");
