@@ -43,7 +43,7 @@ struct Wish {
   const Json& bound() const { return ValueAt(object, {"spec", "boundObjectRef"}); }
 };
 
-absl::Status InvalidWish(std::string_view name, std::vector<Cause> causes) {
+absl::Status InvalidWish(std::string_view name, const std::vector<Cause>& causes) {
   return InvalidError(kGroup, "TokenRequest", name, causes);
 }
 
