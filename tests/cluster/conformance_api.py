@@ -79,7 +79,7 @@ CASES = [
     # Discovery: what we serve is in what a real server serves.
     case("the core's versions", "GET", "/api", only=["kind", "versions"]),
     # resource.k8s.io/v1beta1 is off by default in a real server; we serve its DeviceClass for AWS's manifest.
-    case("the groups", "GET", "/apis", subset=True, without=["resource.k8s.io/v1beta1"]),
+    case("the groups", "GET", "/apis", subset=True, without=["resource.k8s.io/v1beta1", "metrics.k8s.io"]),
     case("the core", "GET", "/api/v1", subset=True),
     case("the resources of DRA", "GET", DRA, subset=True),
     case("our resources", "GET", "/apis/tahoma.dev/v1alpha1", any_order="resources",
@@ -87,7 +87,7 @@ CASES = [
     case("our group", "GET", "/apis/tahoma.dev"),
     case("the group of leases", "GET", "/apis/coordination.k8s.io/v1", subset=True),
     case("the core, aggregated", "GET", "/api", headers=AGGREGATED, subset=True),
-    case("the groups, aggregated", "GET", "/apis", headers=AGGREGATED, subset=True, without=["v1beta1"]),
+    case("the groups, aggregated", "GET", "/apis", headers=AGGREGATED, subset=True, without=["v1beta1", "metrics.k8s.io"]),
     case("who may what", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
          {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
           "spec": {"resourceAttributes": {"namespace": "default", "verb": "list", "resource": "pods"}}},

@@ -10,6 +10,7 @@ import conformance_affinity
 import conformance_api
 import conformance_lifecycle
 import conformance_objects
+import conformance_pods
 import conformance_priority
 import conformance_rules
 import conformance_workloads
@@ -163,5 +164,6 @@ CASES = [
     *conformance_api.CASES,
     *conformance_rules.CASES,
     *conformance_workloads.CASES,
+    *conformance_pods.CASES,
     *conformance_webhooks.CASES,
 ]

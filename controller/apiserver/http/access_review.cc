@@ -126,13 +126,12 @@ absl::StatusOr<json> OwnerOfToken(const AccessQuestion& question) {
     std::erase_if(audiences, [&](const std::string& audience) {
       return std::ranges::find(own, audience) == own.end();
     });
-    if (audiences.empty()) return json{{"authenticated", false}, {"user", json::object()}};
+    if (audiences.empty()) return json{{"user", json::object()}};
     return json{{"authenticated", true}, {"user", UserInfo(*known)}, {"audiences", audiences}};
   }
   const absl::StatusOr<AccountCaller> caller = question.account(token, audiences);
   if (!caller.ok()) {
-    return json{
-        {"authenticated", false}, {"user", json::object()}, {"error", Message(caller.status())}};
+    return json{{"user", json::object()}, {"error", Message(caller.status())}};
   }
   return json{
       {"authenticated", true}, {"user", UserInfo(caller->user)}, {"audiences", caller->audiences}};

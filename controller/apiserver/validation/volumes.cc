@@ -1,5 +1,6 @@
 // Persistent volumes, their claims and classes, with the texts of Kubernetes' pkg/apis/core and
-// pkg/apis/storage validation. The sources of volumes are not checked: nothing here mounts them.
+// pkg/apis/storage validation. The sources of volumes are not checked: a node says which volume
+// cannot be mounted.
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 
 #include "controller/apiserver/validation/parts.h"
 #include "lib/base/json.h"
+#include "lib/kube/quantity.h"
 
 namespace tahoma::controller::apiserver {
 namespace {
@@ -51,6 +53,15 @@ Json FixedPart(const Json& claim, bool is_bound, bool has_volume) {
   return spec;
 }
 
+// The text is a quantity: decoding has seen to that.
+void CheckSize(const Json& size, const char* field, Causes& causes) {
+  if (size.is_null()) return;
+  const std::string text = size.is_string() ? size.get<std::string>() : size.dump();
+  const auto quantity = kube::Quantity::Parse(text);
+  if (quantity.ok() && quantity->Sign() > 0) return;
+  causes.push_back(Invalid(field, text, "must be greater than zero"));
+}
+
 }  // namespace
 
 void CheckVolume(const Json& volume, Causes& causes) {
@@ -61,6 +72,7 @@ void CheckVolume(const Json& volume, Causes& causes) {
   if (!capacity.contains("storage") || capacity.size() > 1) {
     causes.push_back(NotSupported("spec.capacity", capacity, {"storage"}));
   }
+  CheckSize(ValueAt(capacity, {"storage"}), "spec.capacity[storage]", causes);
   CheckClassName(spec, causes);
   const Json& affinity = ValueAt(spec, {"nodeAffinity"});
   if (!affinity.is_object()) return;
@@ -78,6 +90,7 @@ void CheckVolumeClaim(const Json& claim, Causes& causes) {
   if (ValueAt(spec, {"resources", "requests", "storage"}).is_null()) {
     causes.push_back(Required("spec.resources[storage]"));
   }
+  CheckSize(ValueAt(spec, {"resources", "requests", "storage"}), "spec.resources[storage]", causes);
   CheckClassName(spec, causes);
 }
 

@@ -328,6 +328,10 @@ absl::StatusOr<rest::Response> Evict(const ApiContext& context, const ApiRequest
   TAHOMA_ASSIGN_OR_RETURN(options.dry_run, request.dry_run());
   TAHOMA_ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(*request.http));
   constexpr std::string_view kType = "io.k8s.api.policy.v1.Eviction";
+  if (const std::string kind = TextAt(*body.object, "kind"); !kind.empty() && kind != "Eviction") {
+    return BadRequestError(fmt::format("{} in version \"{}\" cannot be handled as a Eviction", kind,
+                                       TextAt(*body.object, "apiVersion")));
+  }
   TAHOMA_RETURN_IF_ERROR(CheckTyped(kType, *body.object));
   if (TextAt(MetadataOf(*body.object), "name") != request.name) {
     return BadRequestError("name in URL does not match name in Eviction object");

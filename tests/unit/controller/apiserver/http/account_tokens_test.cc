@@ -128,7 +128,7 @@ class ServiceAccountTokensTest : public testing::ApiFixture {
   }
   std::string WhyNot(const std::string& token, const Json& audiences = nullptr) {
     const Json status = Reviewed(token, audiences);
-    EXPECT_EQ(status.at("authenticated"), false);
+    EXPECT_FALSE(status.contains("authenticated"));
     return status.value("error", "");
   }
 
@@ -338,7 +338,7 @@ TEST_F(ServiceAccountTokensTest, AReviewSaysWhoseATokenOfTheIdentityFileIs) {
   EXPECT_EQ(status, ParseJson(R"({"authenticated": true,
     "audiences": ["https://kubernetes.default.svc"],
     "user": {"username": "vera", "groups": ["system:authenticated"]}})"));
-  EXPECT_EQ(Reviewed(KnownToken("vera"), {"vault"}).at("authenticated"), false);
+  EXPECT_FALSE(Reviewed(KnownToken("vera"), {"vault"}).contains("authenticated"));
   EXPECT_EQ(WhyNot("made-up"), "invalid bearer token");
   EXPECT_EQ(As("ops", "POST", kTokenReviews, Json::object()).message(),
             "token is required for TokenReview in authentication");

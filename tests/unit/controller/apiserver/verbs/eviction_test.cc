@@ -149,6 +149,15 @@ TEST_F(EvictionTest, APreconditionIsCheckedBeforeTheBudgetIsAsked) {
   EXPECT_EQ(Evict("a", {{"preconditions", {{"resourceVersion", version}}}}).status, 201);
 }
 
+TEST_F(EvictionTest, AnotherKindIsNoEviction) {
+  MakePod("a", "Running", true);
+  const Answer refused =
+      Call("POST", kPods + "/a/eviction",
+           {{"kind", "Pod"}, {"apiVersion", "v1"}, {"metadata", {{"name", "a"}}}});
+  EXPECT_EQ(refused.status, 400) << refused.text;
+  EXPECT_FALSE(IsLeaving("a"));
+}
+
 TEST_F(EvictionTest, TheNameIsThatOfTheUrl) {
   MakePod("a", "Running", true);
   const Answer refused = Call("POST", kPods + "/a/eviction", {{"metadata", {{"name", "b"}}}});

@@ -42,6 +42,21 @@ class VolumesTest : public testing::ApiFixture {
   }
 };
 
+TEST_F(VolumesTest, AClaimOrAVolumeOfNothingIsRefused) {
+  for (const char* size : {"0", "0Gi", "-1Gi"}) {
+    Json claim = ClaimOf("empty");
+    claim["spec"]["resources"]["requests"]["storage"] = size;
+    EXPECT_THAT(Call("POST", kVolumeClaims, claim).text,
+                HasSubstr("spec.resources[storage]: Invalid value"))
+        << size;
+    Json volume = VolumeOf("empty");
+    volume["spec"]["capacity"]["storage"] = size;
+    EXPECT_THAT(Call("POST", kVolumes, volume).text,
+                HasSubstr("spec.capacity[storage]: Invalid value"))
+        << size;
+  }
+}
+
 TEST_F(VolumesTest, AClaimIsPendingUntilSomebodyBindsIt) {
   Json claim = ClaimOf("data");
   claim["status"] = {{"phase", "Bound"}};
