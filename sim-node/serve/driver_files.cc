@@ -110,6 +110,15 @@ DriverFiles ClassFilesFor(const Instance& instance) {
           {"server_id_4", files.server_id_4 + "\n"}};
 }
 
+// Makes the folder, and missing folders above, for any user to enter: containers have users of
+// their own, and the umask may shut them out.
+void MakeOpenFolder(const fs::path& folder, std::error_code& error) {
+  if (fs::exists(folder, error)) return;
+  MakeOpenFolder(folder.parent_path(), error);
+  if (!fs::create_directory(folder, error)) return;
+  fs::permissions(folder, static_cast<fs::perms>(0755), error);
+}
+
 }  // namespace
 
 std::string ConnectedDevicesInSysfs(const Instance& instance, int chip) {
@@ -187,7 +196,11 @@ void DriverFolder::ShowChip(int chip) {
 
 void DriverFolder::Write(const std::string& base, const DriverFiles& files) {
   for (const auto& [path, text] : files) {
-    Show(base + path, text, [&](const fs::path& next) { std::ofstream(next) << text; });
+    Show(base + path, text, [&](const fs::path& next) {
+      std::ofstream(next) << text;
+      std::error_code error;  // a failed rename is told
+      fs::permissions(next, static_cast<fs::perms>(0644), error);
+    });
   }
 }
 
@@ -198,7 +211,7 @@ void DriverFolder::Link(const std::string& path, const std::string& target) {
   });
 }
 
-// Readers see what was there or what comes. Nothing is synced, because all is derived.
+// Readers see the old file or the new. Nothing is synced: a start derives all files again.
 void DriverFolder::Show(const std::string& path, const std::string& what,
                         const std::function<void(const fs::path& next)>& make) {
   std::string& shown = shown_[path];
@@ -206,7 +219,8 @@ void DriverFolder::Show(const std::string& path, const std::string& what,
   const fs::path file = fs::path(folder_) / path;
   const fs::path next = file.string() + ".tmp";
   std::error_code error;
-  fs::create_directories(file.parent_path(), error);
+  fs::create_directories(fs::path(folder_).parent_path(), error);  // may be closed
+  MakeOpenFolder(file.parent_path(), error);
   make(next);
   fs::rename(next, file, error);
   if (error) {

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -95,6 +96,22 @@ TEST_F(DriverFolderTest, ACoreIsShownIdleUntilItsFirstProgramEnds) {
   EXPECT_EQ(Text(core + "stats/status/generic_error/total"), "1\n");
   EXPECT_EQ(Text("devices/neuron2/neuron_core0/stats/status/generic_error/total"), "0\n");
   EXPECT_THAT(warnings_, IsEmpty());
+}
+
+// The defect: under a umask of 077, as `make up` has, pods with users of their own read nothing.
+TEST_F(DriverFolderTest, AnyUserMayReadWhateverTheUmask) {
+  const mode_t before = umask(0777);
+  folder_.ShowAll();
+  umask(before);
+  using enum std::filesystem::perms;
+  int looked_at = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_.path())) {
+    if (entry.is_symlink()) continue;
+    const auto needed = others_read | (entry.is_directory() ? others_exec : none);
+    EXPECT_EQ(entry.status().permissions() & needed, needed) << entry.path();
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 200);
 }
 
 TEST_F(DriverFolderTest, AFileThatCannotBeWrittenIsToldAndWrittenLater) {
