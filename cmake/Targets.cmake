@@ -73,6 +73,9 @@ endif()
 
 function(tahoma_configure target pch)
   target_link_libraries(${target} PRIVATE tahoma_warnings)
+  if(pch STREQUAL "tahoma_pch_test")  # its code was compiled so; g++ 12 crashes on a mixture
+    target_compile_options(${target} PRIVATE ${TAHOMA_TEST_OPTIMIZATION})
+  endif()
   if(TAHOMA_PCH)
     target_precompile_headers(${target} REUSE_FROM ${pch})
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
@@ -172,12 +175,7 @@ function(tahoma_test)
   endif()
   target_link_libraries(${ARG_NAME} PRIVATE tahoma_third_party ${ARG_DEPS} GTest::gtest
     GTest::gmock GTest::gmock_main)
-  target_link_libraries(${ARG_NAME} PRIVATE tahoma_warnings)
-  target_compile_options(${ARG_NAME} PRIVATE ${TAHOMA_TEST_OPTIMIZATION})
-  if(TAHOMA_PCH)
-    target_precompile_headers(${ARG_NAME} REUSE_FROM tahoma_pch_test)
-    target_compile_options(${ARG_NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-  endif()
+  tahoma_configure(${ARG_NAME} tahoma_pch_test)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   # Tests run in the source tree (golden files, examples) and find our programs in $TAHOMA_BIN.
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
