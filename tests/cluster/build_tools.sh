@@ -8,6 +8,7 @@
 #   bin=$(tests/cluster/build_tools.sh tools-jobset)  # the controller of JobSets; about 2 minutes
 #   bin=$(tests/cluster/build_tools.sh tools-mpi)   # the MPI operator
 #   bin=$(tests/cluster/build_tools.sh tools-kueue)  # Kueue
+#   bin=$(tests/cluster/build_tools.sh tools-promtool)  # promtool, about 3 minutes
 #   bin=$(tests/cluster/build_tools.sh tools-kind)  # kind, and what its nodes have beyond tools: kubeadm, kube-proxy, kubectl
 #   bin=$(tests/cluster/build_tools.sh tools-coredns)  # CoreDNS, for those nodes
 #   bin=$(tests/cluster/build_tools.sh tools-1.34)  # an older kube-apiserver and kube-controller-manager
@@ -52,7 +53,7 @@ name_tools-kueue() { mv kueue kueue-controller; }
 
 if_defined() { ! declare -F "$1" >/dev/null || "$1"; }
 
-declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-kind]=kind [tools-coredns]=coredns [tools-lws]=lws [tools-monitoring]=monitoring [tools-jobset]=jobset [tools-mpi]=mpi-operator [tools-kueue]=kueue [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
+declare -A titles=([tools]=kubernetes [tools-helm]=helm [tools-kind]=kind [tools-coredns]=coredns [tools-lws]=lws [tools-monitoring]=monitoring [tools-jobset]=jobset [tools-mpi]=mpi-operator [tools-kueue]=kueue [tools-promtool]=promtool [tools-1.34]=kubernetes-1.34 [tools-1.35]=kubernetes-1.35)
 . ../../support/need_go.sh "builds ${titles[$module]}"
 # The tools that the module names, and programs of its own, each a folder in it.
 programs() {

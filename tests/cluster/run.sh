@@ -1,8 +1,9 @@
 #!/bin/bash
 # The tests that need real Kubernetes.
 #   run.sh cluster   on a control plane: the Helm chart, every scenario, a restore of its etcd, its say in who reads
-#                    the admin API, and conformance (the same requests to it and to our own API server); and the cases
-#                    of kube-scheduler's allocator of devices, given to ours
+#                    the admin API, and conformance (the same requests to it and to our own API server); the cases
+#                    of kube-scheduler's allocator of devices, given to ours; and, with PROMTOOL=1, the alert rules
+#                    on series that promtool is given (its build takes minutes)
 #   run.sh node      on nodes with kubelet, containerd and runc beside it: every scenario, what happens to a node in
 #                    its life, manifests for AWS's driver (AWS's own where AWS_MANIFESTS names their folder), gangs of
 #                    JobSets, MPIJobs and, with KUEUE=1, Jobs that Kueue admits (its build takes minutes), and random
@@ -48,6 +49,7 @@ case ${1:-} in
     need_kubernetes 6
     run "the cases of Kubernetes' own allocator of devices" judge_allocator
     run "the Helm chart" python3 tests/cluster/chart_test.py
+    [ -z "${PROMTOOL:-}" ] || run "the alert rules, by promtool" python3 tests/cluster/rules_test.py
     run "scenarios on etcd, kube-apiserver and kube-controller-manager" python3 tests/scenarios/run.py cluster
     run "etcd restored from a backup under a controller that runs" python3 tests/cluster/restored_etcd.py
     run "the admin API asks the cluster" python3 tests/cluster/admin_access.py
