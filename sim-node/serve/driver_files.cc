@@ -195,8 +195,9 @@ void DriverFolder::ShowChip(int chip) {
 }
 
 void DriverFolder::Write(const std::string& base, const DriverFiles& files) {
-  for (const auto& [path, text] : files) {
-    Show(base + path, text, [&](const fs::path& next) {
+  for (const auto& file : files) {
+    const std::string& text = file.second;
+    Show(base + file.first, text, [&](const fs::path& next) {
       std::ofstream(next) << text;
       std::error_code error;  // a failed rename is told
       fs::permissions(next, static_cast<fs::perms>(0644), error);

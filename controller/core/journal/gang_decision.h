@@ -78,7 +78,7 @@ struct GangDecision {
   std::string reservation;          // of that block; empty: it runs in none
   // Whose queue its chips are counted for; empty in records of earlier versions.
   std::string queue = {};
-  std::optional<WallTime> placed;   // when it was decided; nullopt in records of earlier versions
+  std::optional<WallTime> placed;  // when it was decided; nullopt in records of earlier versions
   // How long it may run after its last pod was bound; nullopt: for ever.
   std::optional<std::chrono::seconds> max_runtime;
   bool preemptible = false;  // may be ended when others need its hardware

@@ -73,29 +73,27 @@ absl::StatusOr<Sample> Read(const std::string& text) {
   return ReadMessage<Sample>(text, "m", kMessage);
 }
 
-std::string WhyNot(const std::string& text) {
-  return std::string(Message(Read(text).status()));
-}
+std::string WhyNot(const std::string& text) { return std::string(Message(Read(text).status())); }
 
 const std::string kLeast =
     R"("id":1,"on":true,"name":"a","colour":"green","serial":"00000000000000ff","pair":[2,3])";
 
 TEST(FieldListTest, WhatIsWrittenIsReadBack) {
   const Sample all = {.id = INT64_MAX,
-                       .timeout = milliseconds(100),
-                       .on = true,
-                       .maybe = false,
-                       .name = "abc",
-                       .token = "tt",
-                       .colour = Colour::kGreen,
-                       .serial = 0xfedcba9876543210U,
-                       .words = {"", "xyz"},
-                       .numbers = {0, 9, 0},
-                       .pair = {1, 9},
-                       .ascending = {0, 3},
-                       .list = {{1}, {2}},
-                       .one = {.number = 3},
-                       .other = Inner{.number = 4}};
+                      .timeout = milliseconds(100),
+                      .on = true,
+                      .maybe = false,
+                      .name = "abc",
+                      .token = "tt",
+                      .colour = Colour::kGreen,
+                      .serial = 0xfedcba9876543210U,
+                      .words = {"", "xyz"},
+                      .numbers = {0, 9, 0},
+                      .pair = {1, 9},
+                      .ascending = {0, 3},
+                      .list = {{1}, {2}},
+                      .one = {.number = 3},
+                      .other = Inner{.number = 4}};
   for (const Sample& message : {all, Sample{.id = 1}}) {
     const auto back = Read(WriteMessage(message, kMessage));
     ASSERT_TRUE(back.ok()) << back.status();
@@ -107,11 +105,11 @@ TEST(FieldListTest, OptionalFieldsKeepWhatTheMessageHas) {
   const auto least = Read("{" + kLeast + "}");
   ASSERT_TRUE(least.ok()) << least.status();
   EXPECT_EQ(*least, (Sample{.id = 1,
-                             .on = true,
-                             .name = "a",
-                             .colour = Colour::kGreen,
-                             .serial = 255,
-                             .pair = {2, 3}}));
+                            .on = true,
+                            .name = "a",
+                            .colour = Colour::kGreen,
+                            .serial = 255,
+                            .pair = {2, 3}}));
   EXPECT_EQ(ReadMessage<Inner>("{}", "inner", kInner, {.number = 8})->number, 8);
 }
 
