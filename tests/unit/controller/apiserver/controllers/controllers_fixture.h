@@ -53,7 +53,7 @@ class ControllersTest : public ::testing::Test {
     return status_ == 200;
   }
   // As after a crash of the program: nothing is remembered but what is stored.
-  void Restart(ControllerOptions options = {}) {
+  void Restart(const ControllerOptions& options = {}) {
     controllers_ = std::make_unique<Controllers>([this] { return server_->Kinds(); },
                                                  server_->objects(), *api_, options);
   }

@@ -112,7 +112,7 @@ TEST_F(EphemeralContainersTest, WhatAnEphemeralContainerCannotHaveIsNamed) {
       {"lifecycle", {{"preStop", probe}}}};
   for (const auto& [field, value] : fields) {
     EXPECT_THAT(message({{field, value}}),
-                HasSubstr("spec.ephemeralContainers[0]." + field + forbidden));
+                HasSubstr(fmt::format("spec.ephemeralContainers[0].{}{}", field, forbidden)));
   }
   EXPECT_THAT(message({{"image", ""}}),
               HasSubstr("spec.ephemeralContainers[0].image: Required value"));
