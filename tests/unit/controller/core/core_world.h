@@ -47,7 +47,7 @@ class World {
 
   World() { Start(); }
   // In standalone mode claims are made with their finalizer.
-  explicit World(CoreOptions options, PlanFunction plan = FirstFit)
+  explicit World(const CoreOptions& options, PlanFunction plan = FirstFit)
       : options_(options), plan_(std::move(plan)) {
     api.protects_claims = options.journal_beside_api;
     Start();
@@ -75,7 +75,7 @@ class World {
       }
       const bool quiet = commands.empty();
       api.now = Time().wall;
-      StepOutput out = core_->Step(std::move(commands), Time());
+      StepOutput out = core_->Step(commands, Time());
       if (!out.journal.empty()) {
         if (Crashes()) return false;
         TAHOMA_CHECK_OK(journal.Write(out.journal));

@@ -26,8 +26,6 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::Pair;
 
 constexpr std::int64_t kChipSecond = 1000 * kEighthsOfChip;
 
