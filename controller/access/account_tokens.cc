@@ -16,6 +16,7 @@
 #include "controller/access/access_table.h"
 #include "lib/base/check.h"
 #include "lib/base/digest.h"
+#include "lib/base/freed_by.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/object.h"
@@ -28,13 +29,6 @@ constexpr std::size_t kSignatureBytes = 2 * kNumberBytes;
 constexpr std::int64_t kLeewaySeconds = 60;  // as in go-jose, the library of kube-apiserver
 constexpr int kUncompressedPoint = 1 + 2 * kNumberBytes;
 
-template <auto kFree>
-struct FreedBy {
-  template <typename T>
-  void operator()(T* pointer) const {
-    kFree(pointer);
-  }
-};
 using KeyPointer = std::unique_ptr<EVP_PKEY, FreedBy<&EVP_PKEY_free>>;
 using Memory = std::unique_ptr<BIO, FreedBy<&BIO_free>>;
 using Digester = std::unique_ptr<EVP_MD_CTX, FreedBy<&EVP_MD_CTX_free>>;

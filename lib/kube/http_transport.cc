@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "lib/base/clock.h"
+#include "lib/base/freed_by.h"
 #include "lib/base/host_port.h"
 #include "lib/base/loopback.h"
 #include "lib/base/mutex.h"
@@ -57,14 +58,10 @@ std::vector<std::pair<std::string, std::string>> ImpersonationHeaders(const Serv
 // Sockets wait in real time.
 MonotonicTime Now() { return SystemClock().MonotonicNow(); }
 
-template <typename T, void (*Free)(T*)>
-struct Freer {
-  void operator()(T* value) const { Free(value); }
-};
-using CertificatePtr = std::unique_ptr<X509, Freer<X509, X509_free>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
-using StorePtr = std::unique_ptr<X509_STORE, Freer<X509_STORE, X509_STORE_free>>;
-using BioPtr = std::unique_ptr<BIO, Freer<BIO, BIO_free_all>>;
+using CertificatePtr = std::unique_ptr<X509, FreedBy<&X509_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, FreedBy<&EVP_PKEY_free>>;
+using StorePtr = std::unique_ptr<X509_STORE, FreedBy<&X509_STORE_free>>;
+using BioPtr = std::unique_ptr<BIO, FreedBy<&BIO_free_all>>;
 
 BioPtr Open(const std::string& pem) {
   return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));

@@ -9,24 +9,18 @@
 #include <memory>
 
 #include "lib/base/files.h"
+#include "lib/base/freed_by.h"
 #include "lib/base/status.h"
 
 namespace tahoma::sim {
 namespace {
 
-template <auto kFree>
-struct Freed {
-  template <typename T>
-  void operator()(T* pointer) const {
-    kFree(pointer);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freed<&EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Freed<&X509_free>>;
-using Memory = std::unique_ptr<BIO, Freed<&BIO_free>>;
+using Key = std::unique_ptr<EVP_PKEY, FreedBy<&EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, FreedBy<&X509_free>>;
+using Memory = std::unique_ptr<BIO, FreedBy<&BIO_free>>;
 
 bool AddExtension(X509* certificate, int nid, const std::string& value) {
-  std::unique_ptr<X509_EXTENSION, Freed<&X509_EXTENSION_free>> extension(
+  std::unique_ptr<X509_EXTENSION, FreedBy<&X509_EXTENSION_free>> extension(
       X509V3_EXT_conf_nid(nullptr, nullptr, nid, value.c_str()));
   return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
@@ -35,7 +29,7 @@ Certificate Make(const Key& key, const std::string& node, WallTime now) {
   Certificate certificate(X509_new());
   X509* made = certificate.get();
   // A random serial number: two certificates of one issuer name must differ (RFC 5280).
-  std::unique_ptr<BIGNUM, Freed<&BN_free>> serial(BN_new());
+  std::unique_ptr<BIGNUM, FreedBy<&BN_free>> serial(BN_new());
   bool good = BN_rand(serial.get(), 127, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) == 1 &&
               BN_to_ASN1_INTEGER(serial.get(), X509_get_serialNumber(made)) != nullptr &&
               X509_set_version(made, 2) == 1;
