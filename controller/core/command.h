@@ -21,6 +21,7 @@
 #include "controller/core/facts/other_pod.h"
 #include "controller/core/writes/api_write.h"
 #include "controller/model/inventory.h"
+#include "controller/share/queue_spec.h"
 
 namespace tahoma::controller {
 
@@ -128,6 +129,13 @@ struct RequestGone {
   RequestKey key;
   std::string uid;
 };
+struct QueueSeen {
+  std::shared_ptr<const QueueSpec> queue;
+};
+struct QueueGone {
+  std::string name;
+  std::string uid;
+};
 // Says that every watch has reported everything that existed when it began. Until then the core
 // decides nothing and writes nothing.
 struct WatchesSynced {};
@@ -138,6 +146,6 @@ using Command =
                  PriorityClassGone, WorkloadSeen, WorkloadGone, ClaimTemplateSeen,
                  ClaimTemplateGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
                  StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen, RequestGone,
-                 BlockOrder, WatchesSynced, ApiResult>;
+                 BlockOrder, QueueSeen, QueueGone, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

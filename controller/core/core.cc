@@ -413,6 +413,13 @@ void Core::On(const RequestGone& command) { requests_.OnRequestGone(command.key,
 
 void Core::On(const BlockOrder& command) { blocks_.OnOrder(command); }
 
+void Core::On(const QueueSeen& command) { facts_.queues[command.queue->name] = command.queue; }
+
+void Core::On(const QueueGone& command) {
+  const auto known = facts_.queues.find(command.name);
+  if (known != facts_.queues.end() && known->second->uid == command.uid) facts_.queues.erase(known);
+}
+
 void Core::On(const WatchesSynced&) {
   if (watches_ != Watches::kListing) return;
   watches_ = Watches::kJustSynced;

@@ -150,6 +150,8 @@ class Core {
   void On(const RequestSeen& command);
   void On(const RequestGone& command);
   void On(const BlockOrder& command);
+  void On(const QueueSeen& command);
+  void On(const QueueGone& command);
   void On(const WatchesSynced& command);
   void On(const ApiResult& command);
   NodeId NodeWithOthers(const std::string& name) const;

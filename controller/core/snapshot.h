@@ -26,6 +26,7 @@
 #include "controller/reserve/offering.h"
 #include "controller/reserve/quota.h"
 #include "controller/reserve/time_profile.h"
+#include "controller/share/queue_view.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -66,6 +67,8 @@ struct Snapshot {
   PersistentMap<std::string, std::shared_ptr<const Block>> block_list;  // by reservation
   UsageMeter::Live usage;      // of blocks that have begun, by reservation
   GangUsage::Sums gang_usage;  // by namespace and queue
+  // Each queue that has an object or a gang.
+  PersistentMap<std::string, std::shared_ptr<const QueueView>> queues;
   // The latest time that the book of blocks has seen: it does not go back with a clock.
   WallTime block_now{};
   TimeProfile profile{0};

@@ -35,6 +35,7 @@
 #include "controller/model/gang_rules.h"
 #include "controller/model/ids.h"
 #include "controller/reserve/book.h"
+#include "controller/share/queue_spec.h"
 #include "lib/base/clock.h"
 #include "lib/kube/objects/claim.h"
 #include "lib/kube/objects/device_class.h"
@@ -262,6 +263,7 @@ struct Facts {
   FactTable<VolumeClaimFact, VolumeClaimKey> volume_claims;
   absl::flat_hash_map<std::string, std::shared_ptr<const VolumeFact>> volumes;
   std::map<std::string, std::shared_ptr<const StorageClassFact>, std::less<>> storage_classes;
+  std::map<std::string, std::shared_ptr<const QueueSpec>> queues;
 };
 
 // Orders "train-2" before "train-10": runs of digits compare as numbers. A strict weak order.

@@ -14,7 +14,6 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr const char* kDefaultQueue = "default";
 // Labels of pods: Kueue's for plain pods and for pods of admitted Jobs, Volcano's, KAI's.
 constexpr std::array<std::string_view, 4> kQueueLabels = {
     "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name", "volcano.sh/queue-name",
