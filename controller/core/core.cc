@@ -63,9 +63,10 @@ Core::Core(PlanFunction plan, CoreOptions options)
       requests_(blocks_, writes_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
-      preemption_(runs_, plan),
+      kept_{.promises = Promises(runs_, plan),
+            .preemption = Preemption(runs_, kept_.promises, plan)},
       successors_(options.keep_for_successor),
-      queue_(std::move(plan), &neighbours_, &preemption_, &successors_),
+      queue_(std::move(plan), &neighbours_, &kept_.promises, &successors_),
       status_({.facts = facts_,
                .membership = membership_,
                .cluster = cluster_,
@@ -489,6 +490,7 @@ void Core::DrainRunNews() {
   for (const RunNews& news : runs_.DrainNews()) {
     queue_.Touch(news.gang);
     past_.usage.Touch(news.gang);
+    kept_.promises.OnRun(news.gang, now_.wall);
     status_.TellRun(news, now_.wall);
     switch (news.kind) {
       case RunNews::Kind::kMoved:
@@ -607,8 +609,7 @@ void Core::DrainBlockNews() {
   for (const GangRef& ref : blocks_.DrainTouched()) queue_.Touch(ref);
   const bool by_blocks = blocks_.DrainCapacityFreed();
   const bool by_lending = lending_.DrainCapacityFreed();
-  const bool by_preemption = preemption_.DrainCapacityFreed();
-  if (by_blocks || by_lending || by_preemption) queue_.OnCapacityFreed();
+  if (by_blocks || by_lending) queue_.OnCapacityFreed();
   for (const BlockNotice& notice : blocks_.DrainNotices()) OnNotice(notice);
   for (const ReclaimedHost& reclaimed : blocks_.DrainReclaimed()) {
     for (const NodeId node : NodesOf(reclaimed.host, cluster_)) {
@@ -664,7 +665,8 @@ void Core::AddLastEnd(const GangRef& ref, Readiness& ready) const {
 void Core::Assess(const GangRef& ref) {
   if (runs_.Find(ref) != nullptr) {
     lending_.OnSettled(ref, cluster_);
-    preemption_.OnSettled(ref);
+    kept_.preemption.OnSettled(ref);
+    kept_.promises.OnSettled(ref);
     blocks_.ForgetGang(ref);
     ReplaceLost(ref);
     WaitToGrow(ref);
@@ -685,7 +687,8 @@ void Core::Assess(const GangRef& ref) {
   MakeGang(ref, ready);
   if (ready.spec == nullptr) {
     lending_.OnSettled(ref, cluster_);
-    preemption_.OnSettled(ref);
+    kept_.preemption.OnSettled(ref);
+    kept_.promises.OnSettled(ref);
   }
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     blocks_.ForgetGang(ref);
@@ -823,6 +826,7 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
 void Core::PlanSome() {
   if (successors_.DrainCapacityFreed()) queue_.OnCapacityFreed();
   if (runs_.DrainRoomFreed()) queue_.OnRoomFreed();
+  kept_.promises.Step(cluster_, now_.wall);
   const std::vector<Planned> all = queue_.Plan(cluster_, runs_.room(), now_.wall);
   for (const Planned& planned : all) {
     const GangRef ref{planned.gang->key, planned.gang->single_pod};
@@ -834,6 +838,7 @@ void Core::PlanSome() {
           DecisionOf(*planned.gang, *planned.placement, now_.wall));
       ++counters_.gangs_prepared;
       successors_.GiveBack(ref, cluster_);
+      kept_.promises.OnBegun(*planned.gang, *planned.placement, cluster_, now_.wall);
       runs_.Begin(decision);
       status_.TellPlaced(*decision, now_.wall);
       AddDecision(DecisionKind::kPlaced, *decision);
@@ -846,7 +851,7 @@ void Core::PlanSome() {
                            .message = why,
                            .reason = queue_.Find(ref)->reason});
     }
-    Show(ref);
+    if (planned.placement) Show(ref);
   }
   queue_.See(cluster_);
   Queue blocked;
@@ -859,8 +864,11 @@ void Core::PlanSome() {
     lending_.OnBlocked(*planned.gang, cluster_, now_.wall);
     blocked.push_back(planned.gang);
   }
-  preemption_.OnBlocked(blocked, cluster_, now_.wall);
-  if (preemption_.DrainCapacityFreed()) queue_.OnCapacityFreed();
+  kept_.preemption.OnBlocked(blocked, cluster_, now_.wall);
+  for (const auto& gang : blocked) kept_.promises.OnBlocked(gang, cluster_, now_.wall);
+  for (const Planned& planned : all) {
+    if (!planned.placement) Show({planned.gang->key, planned.gang->single_pod});
+  }
 }
 
 std::optional<MonotonicTime> Core::NextWake() const {
@@ -879,7 +887,8 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.volume_nodes.wake(now_));
   consider(from_facts_.workloads.wake(now_));
   consider(requests_.wake(now_));
-  for (const auto& wall : {runs_.wake_wall(), lending_.wake(), past_.usage.wake()}) {
+  for (const auto& wall :
+       {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall), past_.usage.wake()}) {
     if (!wall) continue;
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
@@ -903,6 +912,7 @@ void Core::PublishSnapshot() {
   snapshot->block_list = blocks_.book().blocks();
   snapshot->usage = blocks_.usage();
   snapshot->gang_usage = past_.usage.sums();
+  snapshot->promises = kept_.promises.All();
   snapshot->block_now = blocks_.book().now();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();

@@ -217,7 +217,12 @@ class Core {
   BlockRequests requests_;
   Lending lending_;
   Neighbours neighbours_;
-  Preemption preemption_;
+  // Hardware that is kept for waiting gangs.
+  struct Kept {
+    Promises promises;
+    Preemption preemption;
+  };
+  Kept kept_;
   Successors successors_;
   SchedulingQueue queue_;
   StatusReporter status_;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/core/blocks/usage_meter.h"
 #include "controller/core/commit/gang_usage.h"
@@ -27,6 +28,7 @@
 #include "controller/reserve/quota.h"
 #include "controller/reserve/time_profile.h"
 #include "controller/share/queue_view.h"
+#include "controller/timeline/promise.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -69,6 +71,8 @@ struct Snapshot {
   GangUsage::Sums gang_usage;  // by namespace and queue
   // Each queue that has an object or a gang.
   PersistentMap<std::string, std::shared_ptr<const QueueView>> queues;
+  // Hardware that waiting gangs are promised, in the order of service.
+  std::vector<std::shared_ptr<const Promise>> promises;
   // The latest time that the book of blocks has seen: it does not go back with a clock.
   WallTime block_now{};
   TimeProfile profile{0};

@@ -209,7 +209,10 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
   const GangRun* run = from_.runs.Find(ref);
   const WaitingGang* waiting = from_.queue.Find(ref);
   TAHOMA_CHECK(run != nullptr || waiting != nullptr);
-  const Standing standing = run != nullptr ? StandingOf(*run) : Standing::Of(*waiting);
+  Standing standing = run != nullptr ? StandingOf(*run) : Standing::Of(*waiting);
+  if (const auto promise = run != nullptr ? nullptr : from_.queue.PromiseTo(ref)) {
+    standing.message += "; " + Describe(*promise);
+  }
   auto view = std::make_shared<GangView>();
   view->ref = ref;
   view->phase = standing.phase;

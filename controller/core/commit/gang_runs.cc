@@ -364,7 +364,8 @@ void GangRuns::ApplyPrepared(Sequence sequence, const GangPrepared& record) {
                                 .wake = std::nullopt});
   runs_.at(sequence).run.LimitDeletions(&deletions_left_);
   ++in_flight_;
-  if (IsPreemptible(decision)) preemptible_.insert({decision.priority, sequence});
+  if (IsPreemptible(decision)) order_.preemptible.insert({decision.priority, sequence});
+  order_.by_end.insert({decision.end.value_or(WallTime::max()), sequence});
   run_of_gang_[ref] = sequence;
   for (std::uint32_t i = 0; i < decision.pods.size(); ++i) {
     run_of_pod_[{decision.key.ns, decision.pods[i].name}] = {sequence, i};
@@ -494,7 +495,8 @@ void GangRuns::ApplyReleased(RunId id) {
   if (entry.wake) wakes_.erase({*entry.wake, id});
   if (entry.start_end) limits_.erase({*entry.start_end, id, Limit::kStart});
   CountRuntime(entry.run, false);
-  preemptible_.erase({decision->priority, id});
+  order_.preemptible.erase({decision->priority, id});
+  order_.by_end.erase({decision->end.value_or(WallTime::max()), id});
   ForgetMembers(id, *decision);
   for (std::uint32_t i = 0; i < decision->claims.size(); ++i) {
     const DecidedClaim& claim = decision->claims[i];

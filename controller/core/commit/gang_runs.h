@@ -167,7 +167,10 @@ class GangRuns {
   const GangRun* FindRun(RunId run) const;
   // Returns the runs that may be ended for others, by their gangs' priorities. In a Capacity Block
   // of its own no gang may.
-  const std::set<std::pair<std::int32_t, RunId>>& preemptible() const { return preemptible_; }
+  const std::set<std::pair<std::int32_t, RunId>>& preemptible() const { return order_.preemptible; }
+  // Returns all runs by the times at which they have ended at the latest: WallTime::max() for those
+  // without such a time, the oldest first.
+  const std::set<std::pair<WallTime, RunId>>& by_end() const { return order_.by_end; }
 
  private:
   struct Entry {
@@ -240,7 +243,11 @@ class GangRuns {
   // When bound runs have run for their maxRuntime, and when their pods must be ready.
   enum class Limit : std::uint8_t { kRuntime, kStart };
   std::set<std::tuple<WallTime, RunId, Limit>> limits_;
-  std::set<std::pair<std::int32_t, RunId>> preemptible_;
+  struct Order {
+    std::set<std::pair<std::int32_t, RunId>> preemptible = {};
+    std::set<std::pair<WallTime, RunId>> by_end = {};
+  };
+  Order order_;
   WallTime now_;
   std::size_t in_flight_ = 0;
 

@@ -21,9 +21,8 @@ namespace {
 constexpr const char* kChipSelector =
     "device.driver == \"neuron.aws.com\" && device.attributes[\"neuron.aws.com\"].resourceType == "
     "\"neuron_device\"";
-// Moments that are looked at one after the other; from then on each is so many times further away.
-constexpr std::size_t kInOrderMost = 10;
-constexpr std::size_t kStrides = 4;
+// The ends of blocks, in Timeline's numbers, come behind those of holdings.
+constexpr std::uint64_t kFirstBlock = std::uint64_t{1} << 32;
 
 int PodsOfBox(const GangRequest& request, const torus::Shape& box) {
   // A pod lies within one node: one layer of the box in the rotation that has the fewest.
@@ -70,24 +69,16 @@ std::int64_t ChipsOf(const Holding& holding, const ClusterState& cluster) {
   return chips;
 }
 
-// Returns whether as many boxes, or chips, are free as the gang needs where it may run: far cheaper
-// than a plan that fails.
-bool MayHaveRoom(const ClusterState& fleet, const GangSpec& gang, WallTime when) {
-  const GangBoxes boxes = BoxesOf({.members = std::ssize(gang.members),
-                                   .shape = gang.shape_text,
-                                   .chips = gang.chips,
-                                   .slices = gang.slices});
-  std::int64_t left = ChipsOf(gang);
-  int together = 1;
-  if (!boxes.shapes.empty()) {
-    left = std::int64_t{gang.slices} * boxes.per_slice;
-    together = boxes.shapes.front().chip_count();
+ForeseenPlace Foresee(const GangSpec& gang, const Placement& placement, const ClusterState& state,
+                      WallTime when) {
+  ForeseenPlace place{.decision = DecisionOf(gang, placement, when), .predicted_all_reduce = ""};
+  const auto held = placement.Holdings(gang, when);
+  std::vector<const Holding*> holdings;
+  for (const auto& holding : held) holdings.push_back(holding.get());
+  if (const auto time = PredictAllReduce(state, holdings)) {
+    place.predicted_all_reduce = TimeText(*time);
   }
-  for (std::size_t i = 0; i < fleet.domain_count() && left > 0; ++i) {
-    const DomainState& domain = fleet.domain(DomainId(i));
-    if (BlocksAdmit(domain, gang, when)) left -= std::popcount(domain.free) / together;
-  }
-  return left <= 0;
+  return place;
 }
 
 Forecast Waits(std::string message) {
@@ -138,16 +129,10 @@ absl::StatusOr<std::shared_ptr<const GangSpec>> GangOfRequest(GangRequest reques
   return gang;
 }
 
-// The fleet as it will be at later moments, each made of the one before it.
+// The future as a snapshot knows the future: the ends of holdings and blocks, the promises, and the
+// booked hosts.
 class WhatIf::Future {
  public:
-  // A state of the fleet, and what has ended by then.
-  struct Moment {
-    ClusterState fleet;
-    std::size_t ends = 0;    // of holdings
-    std::size_t blocks = 0;  // that have ended
-  };
-
   Future(const Snapshot& snapshot, const GangSpec& gang, WallTime now)
       : snapshot_(snapshot),
         time_(snapshot.block_time),
@@ -159,72 +144,57 @@ class WhatIf::Future {
     FindHosts();
   }
 
-  // The moments after now at which something ends, ascending.
-  const std::vector<WallTime>& moments() const { return moments_; }
-
-  Moment Begin() const { return {.fleet = *snapshot_.cluster, .ends = 0, .blocks = 0}; }
-
-  // Returns the fleet at a moment that is not before `moment`.
-  Moment After(Moment moment, WallTime when) const {
-    ClusterState& fleet = moment.fleet;
-    for (; moment.ends < ends_.size() && ends_[moment.ends].first <= when; ++moment.ends) {
-      fleet.Release(ends_[moment.ends].second->claim_uid);
+  // Returns a timeline that is valid as long as this object.
+  Timeline MakeTimeline() const {
+    TimelineParts parts{.fleet = *snapshot_.cluster,
+                        .now = now_,
+                        .release = [this](std::uint64_t what, ClusterState& fleet) {
+                          if (what < kFirstBlock) return fleet.Release(holdings_[what]->claim_uid);
+                          Vacate(*blocks_[what - kFirstBlock], fleet);
+                        }};
+    for (std::size_t i = 0; i < holdings_.size(); ++i) {
+      parts.ends.push_back({.when = *holdings_[i]->end, .what = i});
     }
-    for (; moment.blocks < blocks_.size() && EndsBy(*blocks_[moment.blocks], when);
-         ++moment.blocks) {
-      Vacate(*blocks_[moment.blocks], fleet);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const WallTime end = time_.ToWall(blocks_[i]->end);
+      if (end > now_) parts.ends.push_back({.when = end, .what = kFirstBlock + i});
     }
-    std::set<std::string_view> bound;
-    for (std::size_t i = moment.blocks; i < blocks_.size(); ++i) {
-      if (Meets(*blocks_[i], when))
-        bound.insert(blocks_[i]->hosts.begin(), blocks_[i]->hosts.end());
-    }
-    for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, bound, when, fleet);
-    return moment;
-  }
-
-  // Returns how many of the moments are certainly too early for so many chips: even if all that
-  // ends were healthy, and nothing were kept for blocks.
-  std::size_t TooEarlyFor(std::int64_t chips) const {
-    auto free = static_cast<std::int64_t>(snapshot_.cluster->Count().free);
-    std::size_t ends = 0, blocks = 0;
-    for (std::size_t i = 0; i < moments_.size(); ++i) {
-      for (; ends < ends_.size() && ends_[ends].first <= moments_[i]; ++ends) {
-        free += ChipsOf(*ends_[ends].second, *snapshot_.cluster);
-      }
-      for (; blocks < blocks_.size() && EndsBy(*blocks_[blocks], moments_[i]); ++blocks) {
-        free += std::int64_t{blocks_[blocks]->chips()};
-      }
-      if (free >= chips) return i;
-    }
-    return moments_.size();
+    std::ranges::sort(parts.ends);
+    parts.chips = [this](std::uint64_t what) {
+      return what < kFirstBlock ? ChipsOf(*holdings_[what], *snapshot_.cluster)
+                                : std::int64_t{blocks_[what - kFirstBlock]->chips()};
+    };
+    parts.keep = [this](WallTime when, ClusterState& fleet) { KeepBooked(when, fleet); };
+    parts.promises = snapshot_.promises;
+    return Timeline(std::move(parts));
   }
 
  private:
   bool EndsBy(const Block& block, WallTime when) const { return time_.ToWall(block.end) <= when; }
 
+  void KeepBooked(WallTime when, ClusterState& fleet) const {
+    std::set<std::string_view> bound;
+    for (const Block* block : blocks_) {
+      if (EndsBy(*block, when) || !Meets(*block, when)) continue;
+      bound.insert(block->hosts.begin(), block->hosts.end());
+    }
+    for (const auto& [pool, hosts] : hosts_) KeepHosts(pool, hosts, bound, when, fleet);
+  }
+
   void FindEnds() {
     snapshot_.cluster->ForEachHolding([&](const Holding& holding) {
       if (!holding.end || *holding.end <= now_) return;
-      ends_.emplace_back(*holding.end, &holding);
+      holdings_.push_back(&holding);
     });
-    std::sort(ends_.begin(), ends_.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.first, a.second->claim_uid) < std::tie(b.first, b.second->claim_uid);
+    std::ranges::sort(holdings_, {}, [](const Holding* holding) {
+      return std::tie(*holding->end, holding->claim_uid);
     });
     snapshot_.block_list.ForEach([&](const std::string&, const auto& block) {
       if (!HoldsCapacity(block->state)) return;
       blocks_.push_back(block.get());
     });
-    std::sort(blocks_.begin(), blocks_.end(), [](const Block* a, const Block* b) {
-      return std::tie(a->end, a->reservation) < std::tie(b->end, b->reservation);
-    });
-    for (const auto& [end, holding] : ends_) moments_.push_back(end);
-    const auto middle = std::ssize(moments_);
-    for (const Block* block : blocks_) {
-      if (const WallTime end = time_.ToWall(block->end); end > now_) moments_.push_back(end);
-    }
-    std::inplace_merge(moments_.begin(), moments_.begin() + middle, moments_.end());
-    moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
+    std::ranges::sort(blocks_, {},
+                      [](const Block* block) { return std::tie(block->end, block->reservation); });
   }
 
   // Notes the healthy hosts of each pool in which something is booked.
@@ -296,10 +266,9 @@ class WhatIf::Future {
   TimeProfile profile_;
   const std::optional<std::chrono::seconds> runtime_;
   const WallTime now_;
-  std::vector<std::pair<WallTime, const Holding*>> ends_;  // of the snapshot's holdings, ascending
-  std::vector<const Block*> blocks_;                       // that hold capacity, by their ends
+  std::vector<const Holding*> holdings_;  // of the snapshot with an end, by their ends
+  std::vector<const Block*> blocks_;      // that hold capacity, by their ends
   std::map<PoolId, std::vector<DomainId>> hosts_;
-  std::vector<WallTime> moments_;
 };
 
 std::optional<ForeseenPlace> WhatIf::PlaceIn(const ClusterState& state,
@@ -307,61 +276,22 @@ std::optional<ForeseenPlace> WhatIf::PlaceIn(const ClusterState& state,
                                              WallTime when, std::optional<Blocked>* blocked) {
   std::vector<Decision> decisions = planner_.Plan(state, {gang}, when);
   Decision& decision = decisions.front();
-  if (!decision.placement) {
-    if (blocked != nullptr) *blocked = std::move(decision.blocked);
-    return std::nullopt;
-  }
-  ForeseenPlace place{.decision = DecisionOf(*gang, *decision.placement, when),
-                      .predicted_all_reduce = ""};
-  const auto held = decision.placement->Holdings(*gang, when);
-  std::vector<const Holding*> holdings;
-  for (const auto& holding : held) holdings.push_back(holding.get());
-  if (const auto time = PredictAllReduce(state, holdings)) {
-    place.predicted_all_reduce = TimeText(*time);
-  }
-  return place;
+  if (decision.placement) return Foresee(*gang, *decision.placement, state, when);
+  *blocked = std::move(decision.blocked);
+  return std::nullopt;
 }
 
-// Looks at the first moments that are not certainly too early one after the other, then at some
-// further and further away until one does, and halves what lies before it.
-std::optional<Earliest> WhatIf::FindEarliest(Future& future,
+std::optional<Earliest> WhatIf::FindEarliest(const Future& future,
                                              const std::shared_ptr<const GangSpec>& gang) {
-  const std::vector<WallTime>& moments = future.moments();
-  Future::Moment known = future.Begin();  // the latest moment that was too early
-  int looks = 0;
-  const auto try_at = [&](std::size_t i, bool exact) -> std::optional<Earliest> {
-    ++looks;
-    Future::Moment moment = future.After(known, moments[i]);
-    std::optional<ForeseenPlace> place;
-    if (MayHaveRoom(moment.fleet, *gang, moments[i])) {
-      place = PlaceIn(moment.fleet, gang, moments[i], nullptr);
-    }
-    if (place) return Earliest{.when = moments[i], .exact = exact, .place = std::move(place)};
-    known = std::move(moment);
-    return std::nullopt;
+  const auto plan = [this](const ClusterState& fleet, const Queue& queue, WallTime when,
+                           Explaining explaining) {
+    return planner_.Plan(fleet, queue, when, explaining);
   };
-  std::size_t below = future.TooEarlyFor(ChipsOf(*gang));  // moments before it are too early
-  const std::size_t in_order = std::min(moments.size(), below + kInOrderMost);
-  for (; below < in_order; ++below) {
-    if (auto found = try_at(below, true)) return found;
-  }
-  std::optional<Earliest> found;
-  std::size_t above = below;
-  for (std::size_t step = kInOrderMost; !found && below < moments.size(); step *= kStrides) {
-    above = std::min(below + step, moments.size() - 1);
-    found = try_at(above, false);
-    if (!found) below = above + 1;
-  }
-  while (found && below < above && looks < kMomentsMost) {
-    const std::size_t middle = below + (above - below) / 2;
-    if (auto earlier = try_at(middle, false)) {
-      found = std::move(earlier);
-      above = middle;
-    } else {
-      below = middle + 1;
-    }
-  }
-  return found;
+  const auto start = future.MakeTimeline().FindEarliest(gang, plan);
+  if (!start) return std::nullopt;
+  return Earliest{.when = start->when,
+                  .exact = start->exact,
+                  .place = Foresee(*gang, start->placement, start->fleet, start->when)};
 }
 
 Forecast WhatIf::AskInBlock(const Snapshot& snapshot, const GangSpec& gang, WallTime now) {
@@ -405,7 +335,7 @@ Forecast WhatIf::Ask(const Snapshot& snapshot, const std::shared_ptr<const GangS
   Forecast forecast;
   forecast.now = PlaceIn(*snapshot.cluster, gang, now, &forecast.blocked);
   if (forecast.now || forecast.blocked->reason != BlockedReason::kWaitsForCapacity) return forecast;
-  Future future(snapshot, *gang, now);
+  const Future future(snapshot, *gang, now);
   forecast.earliest = FindEarliest(future, gang);
   return forecast;
 }

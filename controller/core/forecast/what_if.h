@@ -8,12 +8,12 @@
 //
 // Now is the planner's own answer for a gang that is alone. Later is the same planner on the fleet
 // as it will be: gangs with a maxRuntime have ended by then, blocks have given back their hardware
-// at their end, and of each pool as many hosts are kept as its profile of time has booked while the
-// gang would run. Gangs without a maxRuntime are taken to run for ever, and those that wait are not
-// seen: they may come first.
+// at their end, promised hardware is its holder's, and of each pool as many hosts are kept as its
+// profile of time has booked while the gang would run. Gangs without a maxRuntime are taken to run
+// for ever, and those that wait without a promise are not seen: they may come first.
 //
 // Scope: pure but for what the planner remembers, which changes no answer. A question looks at the
-// holdings once and at most kMomentsMost moments.
+// holdings once and at Timeline::kLooksMost moments.
 //
 // Thread safety: one thread at a time.
 
@@ -32,6 +32,7 @@
 #include "controller/model/gang_rules.h"
 #include "controller/plan/decision.h"
 #include "controller/plan/planner.h"
+#include "controller/timeline/timeline.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -62,9 +63,6 @@ struct Forecast {
 
 class WhatIf {
  public:
-  // The moments at which a fleet is looked at for one question.
-  static constexpr int kMomentsMost = 24;
-
   Forecast Ask(const Snapshot& snapshot, const std::shared_ptr<const GangSpec>& gang, WallTime now);
 
  private:
@@ -73,7 +71,8 @@ class WhatIf {
   std::optional<ForeseenPlace> PlaceIn(const ClusterState& state,
                                        const std::shared_ptr<const GangSpec>& gang, WallTime when,
                                        std::optional<Blocked>* blocked);
-  std::optional<Earliest> FindEarliest(Future& future, const std::shared_ptr<const GangSpec>& gang);
+  std::optional<Earliest> FindEarliest(const Future& future,
+                                       const std::shared_ptr<const GangSpec>& gang);
   Forecast AskInBlock(const Snapshot& snapshot, const GangSpec& gang, WallTime now);
 
   Planner planner_;

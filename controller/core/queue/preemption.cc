@@ -15,28 +15,12 @@ GangRef RefOf(const GangSpec& gang) { return {gang.key, gang.single_pod}; }
 
 }  // namespace
 
-std::size_t Preemption::CountBefore(const ServicePlace& place) const {
-  return static_cast<std::size_t>(std::distance(kept_.begin(), kept_.lower_bound(place)));
-}
-
-ClusterState Preemption::ViewOf(const ClusterState& cluster, const ServicePlace& place) const {
-  ClusterState view = cluster;
-  for (auto kept = kept_.begin(); kept != kept_.lower_bound(place); ++kept) {
-    for (const auto& holding : kept->second.holdings) view.Hold(holding);
-  }
-  return view;
-}
-
 void Preemption::OnSettled(const GangRef& ref) {
-  const auto place = place_of_.find(ref);
-  if (place == place_of_.end()) return;
-  kept_.erase(place->second);
-  place_of_.erase(place);
-  capacity_freed_ = true;
+  if (ending_.erase(ref) > 0) promises_.OnSettled(ref);
 }
 
-bool Preemption::IsWaitedFor(const Kept& kept) const {
-  return std::any_of(kept.ending.begin(), kept.ending.end(),
+bool Preemption::IsWaitedFor(const Runs& ending) const {
+  return std::any_of(ending.begin(), ending.end(),
                      [&](RunId run) { return runs_.FindRun(run) != nullptr; });
 }
 
@@ -45,8 +29,9 @@ void Preemption::OnBlocked(const Queue& blocked, const ClusterState& cluster, Wa
   for (const auto& gang : blocked) {
     if (!gang->reservation.empty()) continue;
     const GangRef ref = RefOf(*gang);
-    if (const auto known = place_of_.find(ref); known != place_of_.end()) {
-      if (known->second == PlaceOf(ref, *gang) && IsWaitedFor(kept_.at(known->second))) continue;
+    if (const auto known = ending_.find(ref); known != ending_.end()) {
+      const Ending& ending = known->second;
+      if (ending.place == PlaceOf(ref, *gang) && IsWaitedFor(ending.runs)) continue;
       OnSettled(ref);  // what has ended was not enough
     }
     if (!group.empty() && group.back()->priority != gang->priority) {
@@ -62,7 +47,9 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   const auto& all = runs_.preemptible();
   if (group.empty() || all.empty() || all.begin()->first >= group.front()->priority) return;
   const std::int32_t priority = group.front()->priority;
-  ClusterState fleet = ViewOf(cluster, PlaceOf(RefOf(*group.back()), *group.back()));
+  const GangSpec& last = *group.back();
+  ClusterState fleet =
+      promises_.ViewOf(cluster, promises_.Binding(PlaceOf(RefOf(last), last), last, now));
   Runs gone;
   auto next = all.begin();
   const auto is_lower = [&] {
@@ -76,11 +63,11 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
     }
     Queue rest;
     for (const Decision& decision : plan_(fleet, group, now, Explaining::kNone)) {
-      if (!decision.placement || kept_.size() >= kKeptMost) {
+      if (!decision.placement) {
         rest.push_back(decision.gang);
         continue;
       }
-      Keep(*decision.gang, *decision.placement, gone, cluster, now);
+      Keep(decision.gang, *decision.placement, gone, cluster, now);
       for (auto& holding : decision.placement->Holdings(*decision.gang, now)) {
         fleet.Hold(std::move(holding));
       }
@@ -108,26 +95,27 @@ Preemption::Runs Preemption::HoldersOf(const Holding& holding, const Runs& among
   return holders;
 }
 
-void Preemption::Keep(const GangSpec& gang, const Placement& placement, const Runs& gone,
-                      const ClusterState& cluster, WallTime now) {
-  Kept kept;
-  for (const auto& holding : placement.Holdings(gang, now)) {
-    kept.ending.merge(HoldersOf(*holding, gone, cluster));
-    Holding place = *holding;
-    place.claim_uid = "kept for " + place.claim_uid;  // others may use the same claim
-    kept.holdings.push_back(std::make_shared<const Holding>(std::move(place)));
+void Preemption::Keep(const std::shared_ptr<const GangSpec>& gang, const Placement& placement,
+                      const Runs& gone, const ClusterState& cluster, WallTime now) {
+  const GangRef ref = RefOf(*gang);
+  Ending ending{.place = PlaceOf(ref, *gang), .runs = {}};
+  Promise promise;
+  promise.kind = PromiseKind::kPreempt;
+  promise.holder = gang->Describe();
+  promise.place = placement.ToString();
+  promise.holdings = PromisedHoldings(*gang, placement, now);
+  for (const auto& holding : promise.holdings) {
+    ending.runs.merge(HoldersOf(*holding, gone, cluster));
   }
-  if (kept.ending.empty()) return;  // nobody is in its way
-  for (const RunId run : kept.ending) {
+  if (ending.runs.empty()) return;  // nobody is in its way
+  promises_.Keep(gang, std::move(promise));
+  if (promises_.Find(ref) == nullptr) return;  // there are promises enough
+  for (const RunId run : ending.runs) {
     if (runs_.FindRun(run)->ending()) continue;
-    runs_.End(
-        run, EndCause::kPreempted,
-        fmt::format("{} of priority {} needs its hardware", Describe(RefOf(gang)), gang.priority));
+    runs_.End(run, EndCause::kPreempted,
+              fmt::format("{} of priority {} needs its hardware", Describe(ref), gang->priority));
   }
-  const GangRef ref = RefOf(gang);
-  const ServicePlace place = PlaceOf(ref, gang);
-  place_of_[ref] = place;
-  kept_[place] = std::move(kept);
+  ending_[ref] = std::move(ending);
 }
 
 }  // namespace tahoma::controller

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "controller/core/queue/neighbours.h"
-#include "controller/core/queue/preemption.h"
 #include "controller/core/queue/successors.h"
 #include "lib/base/check.h"
 
@@ -128,7 +127,9 @@ void SchedulingQueue::Deactivate(const GangRef& ref) {
   narrowed_.erase(ref);
   woken_.erase(ref);
   const WaitingGang* gang = Find(ref);
-  if (gang != nullptr && gang->spec != nullptr) active_.erase(PlaceOf(ref, *gang->spec));
+  if (gang == nullptr || gang->spec == nullptr) return;
+  active_.erase(PlaceOf(ref, *gang->spec));
+  unpromised_.erase(PlaceOf(ref, *gang->spec));
 }
 
 void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now, std::chrono::seconds pause) {
@@ -146,6 +147,7 @@ void SchedulingQueue::Unblock(const GangRef& ref) {
   TAHOMA_CHECK(place.has_value());  // else the gang would be planned before it is ready
   lacking_room_.erase(ref);
   narrowed_.erase(ref);
+  unpromised_.erase(*place);
   active_.insert(*place);
 }
 
@@ -153,6 +155,7 @@ void SchedulingQueue::OnCapacityFreed() {
   for (const ServicePlace& place : blocked_.Drain()) active_.insert(place);
   lacking_room_.clear();
   narrowed_.clear();
+  unpromised_.clear();
   freed_.clear();
 }
 
@@ -194,7 +197,7 @@ void SchedulingQueue::See(const ClusterState& cluster) {
     freed_[id] = {.changed = changed, .last = std::nullopt, .may_use = {}};
   });
   seen_ = cluster;
-  if (any) to_refresh_ = blocked_.size();
+  if (any) refresh_.left = blocked_.size();
   // The rooms of the blocked gangs were found for the kinds of nodes that existed then.
   if (new_family) OnCapacityFreed();
 }
@@ -238,7 +241,7 @@ void SchedulingQueue::WakeForFreed(const ClusterState& cluster) {
   }
 }
 
-SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
+SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most, WallTime now) {
   Batch batch;
   bool alone = false;
   while (!active_.empty() && batch.queue.size() < most && !alone) {
@@ -249,13 +252,15 @@ SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most) {
     alone = gang->spec->resumes || fewer ||
             (neighbours_ != nullptr && neighbours_->Matters(*gang->spec));
     const auto explaining = woken_.contains(place.gang) ? Explaining::kNone : Explaining::kEach;
+    Promises::Numbers binding = BindingOn(place, now);
     if (batch.queue.empty()) {
       batch.first = place;
       batch.explaining = explaining;
+      batch.binding = binding;
     }
     if (!batch.queue.empty() &&
         (alone || batch.explaining != explaining || batch.first.in_no_block != place.in_no_block ||
-         KeptBefore(batch.first) != KeptBefore(place))) {
+         batch.binding != binding)) {
       break;
     }
     if (fewer) batch.fewer = gang->spec;
@@ -273,18 +278,35 @@ Narrowed SchedulingQueue::NarrowOne(const std::shared_ptr<const GangSpec>& gang)
   return neighbours_->Narrow(gang);
 }
 
-std::size_t SchedulingQueue::KeptBefore(const ServicePlace& place) const {
-  return preemption_ == nullptr ? 0 : preemption_->CountBefore(place);
+Promises::Numbers SchedulingQueue::BindingOn(const ServicePlace& place, WallTime now) const {
+  if (promises_ == nullptr) return {};
+  return promises_->Binding(place, *Find(place.gang)->spec, now);
+}
+
+bool SchedulingQueue::MayPromise() const {
+  return promises_ != nullptr && !unpromised_.empty() && !promises_->full();
+}
+
+// Takes what is promised no more for room that came free.
+void SchedulingQueue::TakeFreedPromises(const ClusterState& cluster) {
+  if (promises_ == nullptr) return;
+  for (const DomainId id : promises_->DrainFreed()) {
+    if (id.value() < cluster.domain_count()) freed_.try_emplace(id);
+  }
+  for (const GangRef& ref : promises_->DrainDue()) {
+    if (blocked_.Has(ref)) Unblock(ref);
+  }
+  if (MayPromise()) Unblock(unpromised_.begin()->gang);
 }
 
 std::vector<Decision> SchedulingQueue::Decide(const ClusterState& cluster, const Batch& batch,
                                               WallTime now) const {
   const GangRef& gang = batch.first.gang;
   const bool kept = successors_ != nullptr && successors_->Keeps(gang);
-  const bool others = KeptBefore(batch.first) != 0;
+  const bool others = !batch.binding.empty();
   if (!kept && !others) return plan_(cluster, batch.queue, now, batch.explaining);
   ClusterState view = kept ? successors_->ViewOf(cluster, gang) : cluster;
-  return plan_(others ? preemption_->ViewOf(view, batch.first) : view, batch.queue, now,
+  return plan_(others ? promises_->ViewOf(view, batch.binding) : view, batch.queue, now,
                batch.explaining);
 }
 
@@ -331,8 +353,9 @@ std::vector<Decision> SchedulingQueue::DecideFewer(const ClusterState& cluster, 
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
   See(cluster);
+  TakeFreedPromises(cluster);
   WakeForFreed(cluster);
-  Batch batch = DrainActive(std::min(most, kPlansMost));
+  Batch batch = DrainActive(std::min(most, together_), now);
   const Queue& queue = batch.queue;
   if (queue.empty()) return {};
   plans_ += queue.size();
@@ -342,36 +365,67 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
   TAHOMA_CHECK(decisions.size() == queue.size());
   std::vector<Planned> all;
   absl::flat_hash_set<std::string> taken;  // claims given away by this call
+  together_ = std::min(kPlansMost, together_ * 4);
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     Decision& decision = decisions[i];
     TAHOMA_CHECK(decision.gang == queue[i]);  // else a gang could have passed an earlier gang
     TAHOMA_CHECK(decision.placement.has_value() != decision.blocked.has_value());
-    const GangRef ref{decision.gang->key, decision.gang->single_pod};
     if (AnyClaimOf(*decision.gang, taken)) {
-      Touch(ref);  // to be assessed again: the gang waits for the claim now
-    } else if (decision.placement) {
-      for (const MemberPlacement& member : decision.placement->members) {
+      // To be assessed again: the gang waits for the claim now.
+      Touch({decision.gang->key, decision.gang->single_pod});
+      continue;
+    }
+    Planned& planned = all.emplace_back();
+    const bool last = Settle(batch, i, decision, planned);
+    if (planned.placement) {
+      for (const MemberPlacement& member : planned.placement->members) {
         for (const ClaimPlacement& claim : member.claims) taken.insert(claim.uid);
       }
-      Remove(ref);
-      all.push_back({.gang = decision.drawn != nullptr ? decision.drawn : decision.gang,
-                     .placement = std::move(decision.placement)});
-    } else {
-      if (!batch.narrowed[i].empty() && decision.blocked->explained) {
-        SayNarrowed(batch.narrowed[i], *decision.blocked);
-      }
-      if (batch.fewer != nullptr && decision.blocked->explained) {
-        SayFewer(*batch.fewer, *decision.blocked);
-      }
-      const bool news = Block(ref, *decision.blocked);
-      if (!batch.narrowed[i].empty()) narrowed_.insert(ref);
-      // Others make room for the least of a gang that may have fewer pods.
-      all.push_back({.gang = decision.drawn != nullptr ? decision.drawn : decision.gang,
-                     .placement = std::nullopt,
-                     .news = news});
+    }
+    if (last && i + 1 < decisions.size()) {
+      Reactivate(batch, i + 1);
+      together_ = 1;
+      break;
     }
   }
   return all;
+}
+
+// Lets a planned gang wait no more, or be blocked. Returns whether those behind it must be planned
+// again, after the gang has been promised something.
+bool SchedulingQueue::Settle(const Batch& batch, std::size_t i, Decision& decision,
+                             Planned& planned) {
+  const GangRef ref{decision.gang->key, decision.gang->single_pod};
+  // Others make room for the least of a gang that may have fewer pods.
+  planned.gang = decision.drawn != nullptr ? decision.drawn : decision.gang;
+  if (decision.placement) {
+    Remove(ref);
+    planned.placement = std::move(decision.placement);
+    return false;
+  }
+  if (!batch.narrowed[i].empty() && decision.blocked->explained) {
+    SayNarrowed(batch.narrowed[i], *decision.blocked);
+  }
+  if (batch.fewer != nullptr && decision.blocked->explained) {
+    SayFewer(*batch.fewer, *decision.blocked);
+  }
+  planned.news = Block(ref, *decision.blocked);
+  if (!batch.narrowed[i].empty()) narrowed_.insert(ref);
+  const WaitingGang& gang = waiting_.at(ref);
+  if (promises_ == nullptr || gang.reason != GangReason::kWaitsForCapacity) return false;
+  const ServicePlace place = PlaceOf(ref, *gang.spec);
+  if (promises_->Wants(place)) return true;
+  if (!promises_->Has(ref)) unpromised_.insert(place);
+  return false;
+}
+
+// Lets the gangs of a batch be planned that were drained for it.
+void SchedulingQueue::Reactivate(const Batch& batch, std::size_t first) {
+  for (std::size_t i = first; i < batch.queue.size(); ++i) {
+    const GangRef ref{batch.queue[i]->key, batch.queue[i]->single_pod};
+    active_.insert(PlaceOf(ref, *waiting_.at(ref).spec));
+    if (batch.explaining == Explaining::kNone) woken_.insert(ref);
+  }
 }
 
 // Records why the gang is blocked; without an explanation the reason stays. Returns whether the
@@ -399,18 +453,18 @@ const WaitingGang* SchedulingQueue::Find(const GangRef& ref) const {
 std::optional<MonotonicTime> SchedulingQueue::wake() const {
   std::optional<MonotonicTime> wake;
   if (!backoff_ends_.empty()) wake = backoff_ends_.begin()->first;
-  if (to_refresh_ > 0 && (!wake || refresh_at_ < *wake)) wake = refresh_at_;
+  if (refresh_.left > 0 && (!wake || refresh_.at < *wake)) wake = refresh_.at;
   return wake;
 }
 
 void SchedulingQueue::RefreshOne(MonotonicTime now) {
-  if (to_refresh_ == 0 || now < refresh_at_) return;
-  refresh_at_ = now + kRefreshPause;
-  --to_refresh_;
-  auto next = blocked_.NextAfter(refreshed_);
+  if (refresh_.left == 0 || now < refresh_.at) return;
+  refresh_.at = now + kRefreshPause;
+  --refresh_.left;
+  auto next = blocked_.NextAfter(refresh_.last);
   if (!next) next = blocked_.NextAfter(std::nullopt);
   if (!next) return;
-  refreshed_ = next;
+  refresh_.last = next;
   Unblock(next->gang);
 }
 

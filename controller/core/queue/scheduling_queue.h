@@ -42,23 +42,20 @@
 
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/gang_status.h"
+#include "controller/core/queue/promises.h"
 #include "controller/core/queue/service_place.h"
 #include "controller/core/queue/wake_index.h"
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
 #include "controller/plan/decision.h"
+#include "controller/timeline/timeline.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
 
 class Neighbours;
 struct Narrowed;
-class Preemption;
 class Successors;
-
-// Returns one decision for every gang of the queue, in its order.
-using PlanFunction =
-    std::function<std::vector<Decision>(const ClusterState&, const Queue&, WallTime, Explaining)>;
 
 // A gang that waits.
 struct WaitingGang {
@@ -88,13 +85,12 @@ class SchedulingQueue {
   static constexpr std::size_t kWokenMost = 16;
   static constexpr std::chrono::seconds kRefreshPause{1};
 
-  // `neighbours`, `preemption` and `successors`, which may be nullptr, outlive it.
+  // `neighbours`, `promises` and `successors`, which may be nullptr, outlive it.
   explicit SchedulingQueue(PlanFunction plan, const Neighbours* neighbours = nullptr,
-                           const Preemption* preemption = nullptr,
-                           const Successors* successors = nullptr)
+                           Promises* promises = nullptr, const Successors* successors = nullptr)
       : plan_(std::move(plan)),
         neighbours_(neighbours),
-        preemption_(preemption),
+        promises_(promises),
         successors_(successors) {}
 
   // Marks a gang that has changed: the next DrainTouched returns it, to be assessed.
@@ -122,9 +118,9 @@ class SchedulingQueue {
   void RefreshOne(MonotonicTime now);
 
   // Plans at most `most` active gangs. Those with a placement wait no more, the others are blocked.
-  // What is kept for a blocked gang (lending.h, preemption.h) is kept from those behind it: gangs
-  // of Capacity Blocks are planned in calls of their own, and so are those before and behind a gang
-  // for which others are being ended.
+  // What is kept for a blocked gang (lending.h, promises.h) is kept from those behind it: gangs of
+  // Capacity Blocks are planned in calls of their own, and so are those that other promises bind.
+  // Behind a gang that is blocked and may be promised hardware nobody is planned in this call.
   // A gang whose place depends on where other pods are is planned in a call of its own, too, and
   // so is a gang that lost a member, in a fleet where its devices are free (successors.h).
   // A gang that may have fewer pods is planned alone, too: all pods if there is room, else the
@@ -137,9 +133,13 @@ class SchedulingQueue {
 
   // Returns nullptr when the gang does not wait.
   const WaitingGang* Find(const GangRef& ref) const;
+  // Returns what the gang is promised; nullptr: nothing.
+  std::shared_ptr<const Promise> PromiseTo(const GangRef& ref) const {
+    return promises_ == nullptr ? nullptr : promises_->Find(ref);
+  }
   std::size_t size() const { return waiting_.size(); }
   // Returns whether Plan() has something to do.
-  bool has_active() const { return !active_.empty() || !freed_.empty(); }
+  bool has_active() const { return !active_.empty() || !freed_.empty() || MayPromise(); }
   // The time at which DrainTouched has something without any news.
   std::optional<MonotonicTime> wake() const;
   const PlanFunction& planner() const { return plan_; }
@@ -154,15 +154,20 @@ class SchedulingQueue {
     std::vector<std::string> narrowed;  // for each gang of the queue: how, for people
     Explaining explaining = Explaining::kEach;
     std::shared_ptr<const GangSpec> fewer = {};  // the only gang, which may have fewer pods
+    Promises::Numbers binding = {};
   };
-  Batch DrainActive(std::size_t most);
+  Batch DrainActive(std::size_t most, WallTime now);
   std::vector<Decision> Decide(const ClusterState& cluster, const Batch& batch, WallTime now) const;
   Decision DecideFirst(const ClusterState& cluster, Batch& batch, std::size_t count,
                        WallTime now) const;
   std::vector<Decision> DecideFewer(const ClusterState& cluster, Batch& batch, WallTime now) const;
   Narrowed NarrowOne(const std::shared_ptr<const GangSpec>& gang) const;
-  // Returns for how many gangs before that one others are being ended.
-  std::size_t KeptBefore(const ServicePlace& place) const;
+  Promises::Numbers BindingOn(const ServicePlace& place, WallTime now) const;
+  // Returns whether a blocked gang that had to do without a promise may have one now.
+  bool MayPromise() const;
+  void TakeFreedPromises(const ClusterState& cluster);
+  bool Settle(const Batch& batch, std::size_t i, Decision& decision, Planned& planned);
+  void Reactivate(const Batch& batch, std::size_t first);
   void Deactivate(const GangRef& ref);
   void Unblock(const GangRef& ref);
   bool CountFamilies(const ClusterState& cluster, DomainId id);
@@ -172,15 +177,17 @@ class SchedulingQueue {
 
   const PlanFunction plan_;
   const Neighbours* const neighbours_;
-  const Preemption* const preemption_;
+  Promises* const promises_;
   const Successors* const successors_;
   std::set<GangRef> touched_;
   absl::flat_hash_map<GangRef, WaitingGang> waiting_;
   std::set<ServicePlace> active_;
   WakeIndex blocked_;
-  std::set<GangRef> lacking_room_;  // those of blocked_ that Blocked::lacks_room is set for
-  std::set<GangRef> narrowed_;      // blocked, and narrowed by Neighbours
-  ClusterState seen_;               // the fleet as See saw it last
+  std::set<GangRef> lacking_room_;     // those of blocked_ that Blocked::lacks_room is set for
+  std::set<GangRef> narrowed_;         // blocked, and narrowed by Neighbours
+  std::set<ServicePlace> unpromised_;  // blocked when there were promises enough
+  std::size_t together_ = kPlansMost;  // how many gangs the next call plans at most
+  ClusterState seen_;                  // the fleet as See saw it last
   absl::flat_hash_map<std::shared_ptr<const NodeFamily>, std::size_t> families_;  // its nodes
   // Domains with more room than before.
   struct Freed {
@@ -190,9 +197,12 @@ class SchedulingQueue {
     absl::flat_hash_map<std::size_t, bool> may_use;
   };
   std::map<DomainId, Freed> freed_;
-  std::size_t to_refresh_ = 0;  // gangs whose reasons may be old
-  std::optional<ServicePlace> refreshed_;
-  MonotonicTime refresh_at_{};
+  struct Refresh {
+    std::size_t left = 0;  // gangs whose reasons may be old
+    std::optional<ServicePlace> last;
+    MonotonicTime at{};
+  };
+  Refresh refresh_;
   std::set<GangRef> woken_;  // active gangs whose reason stays if they are blocked again
   absl::flat_hash_map<GangRef, MonotonicTime> backing_off_;
   std::set<std::pair<MonotonicTime, GangRef>> backoff_ends_;

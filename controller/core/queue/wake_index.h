@@ -37,6 +37,7 @@ class WakeIndex {
   void Put(const ServicePlace& place, const Kind& kind);
   // Returns the gang's place; nullopt when the gang was not there.
   std::optional<ServicePlace> Remove(const GangRef& ref);
+  bool Has(const GangRef& ref) const { return gangs_.contains(ref); }
   // Removes all gangs.
   std::vector<ServicePlace> Drain();
 

@@ -87,7 +87,8 @@ class World {
       }
       const bool late = DeliverLate(out.writes.empty() && quiet);
       if (controllers) api.RunControllers();
-      idle = quiet && out.writes.empty() && !late ? idle + 1 : 0;
+      const bool goes_on = out.wake && *out.wake <= Time().monotonic;
+      idle = quiet && out.writes.empty() && !late && !goes_on ? idle + 1 : 0;
       clock_ += idle != 0 ? std::chrono::seconds(3) : std::chrono::milliseconds(20);
     }
     return true;

@@ -1,0 +1,158 @@
+// Keeps hardware for the gangs that wait first: a gang that is served later begins only where no
+// earlier gang begins later because of that (conservative backfill).
+//
+//   Promises promises(runs, plan);
+//   promises.Step(cluster, now);                      // before gangs are planned
+//   const auto binding = promises.Binding(place, *gang, now);
+//   Plan(promises.ViewOf(cluster, binding), {gang});  // hardware of others is held
+//   promises.OnBlocked(gang, cluster, now);           // no place was found: when will there be?
+//   promises.OnSettled(ref);                          // has a place, or waits for other things
+//
+// A blocked gang is promised the earliest start and place that a Timeline of the runs' ends has
+// beside the promises of others. From then on the start moves only forward, unless a gang that is
+// served earlier comes, hardware fails, or a run goes on beyond the run's end.
+//
+// Where no end is known, passing work is counted: the chips of gangs that are served later and have
+// begun since, by their time. After as much work as the gang's patience (kPatience, or the queue's)
+// the place where others have run longest is kept for the gang, as the place comes free.
+//
+// A gang without a promise is bound by the promises of gangs before, a gang with a promise by all
+// others. The first kMost gangs have promises or are counted for. Promises are not journalled: a
+// restart finds them anew before anything is planned, and counts passing work anew.
+//
+// Scope: what is kept and for whom. Who is next: scheduling_queue.h.
+//
+// Thread safety: belongs to one thread.
+
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "controller/core/commit/gang_runs.h"
+#include "controller/core/facts/gang_membership.h"
+#include "controller/core/queue/service_place.h"
+#include "controller/model/cluster.h"
+#include "controller/model/gang.h"
+#include "controller/timeline/promise.h"
+#include "controller/timeline/timeline.h"
+#include "lib/base/clock.h"
+
+namespace tahoma::controller {
+
+// Returns the holdings of a promise of that placement.
+std::vector<std::shared_ptr<const Holding>> PromisedHoldings(const GangSpec& gang,
+                                                             const Placement& placement,
+                                                             WallTime now);
+
+class Promises {
+ public:
+  static constexpr std::size_t kMost = 64;
+  // The patience without a queue's: the gang's own chips, for that time.
+  static constexpr std::chrono::hours kPatience{24};
+  // A start that is late by so much keeps its place; a later one may find a better place.
+  static constexpr std::chrono::minutes kMovedMost{2};
+  // How often an earlier start is looked for, and for how many gangs at a time.
+  static constexpr std::chrono::seconds kImprovePause{1};
+  static constexpr std::size_t kImproveMost = 8;
+
+  // `runs` must outlive it.
+  Promises(const GangRuns& runs, PlanFunction plan) : runs_(runs), plan_(std::move(plan)) {}
+
+  // Mends the promises that the fleet as it is now breaks, and looks for earlier starts.
+  void Step(const ClusterState& cluster, WallTime now);
+  // The planner found no place for the gang now.
+  void OnBlocked(const std::shared_ptr<const GangSpec>& gang, const ClusterState& cluster,
+                 WallTime now);
+  // The gang waits for hardware no more.
+  void OnSettled(const GangRef& ref);
+  // The gang begins there.
+  void OnBegun(const GangSpec& gang, const Placement& placement, const ClusterState& cluster,
+               WallTime now);
+  // The gang's run has news.
+  void OnRun(const GangRef& ref, WallTime now);
+  // Promises the gang a place that others are ended for.
+  void Keep(const std::shared_ptr<const GangSpec>& gang, Promise promise);
+
+  // Returns whether OnBlocked would be news: the gang has no entry, and may have one.
+  bool Wants(const ServicePlace& place) const;
+  bool Has(const GangRef& ref) const { return place_of_.contains(ref); }
+  bool full() const { return entries_.size() >= kMost; }
+
+  // Returns the promises that bind a gang that begins now, by numbers that are not used twice.
+  using Numbers = std::vector<std::uint64_t>;
+  Numbers Binding(const ServicePlace& place, const GangSpec& gang, WallTime now) const;
+  // Returns the fleet with the hardware of these promises held.
+  ClusterState ViewOf(const ClusterState& cluster, const Numbers& binding) const;
+
+  // Takes the gangs whose time has come, and whose place is free.
+  std::vector<GangRef> DrainDue() { return std::exchange(due_, {}); }
+  // Takes the domains with hardware that is promised no more.
+  std::set<DomainId> DrainFreed() { return std::exchange(freed_, {}); }
+  // Returns the gang's promise; nullptr without one.
+  std::shared_ptr<const Promise> Find(const GangRef& ref) const;
+  // All promises, in the order of service.
+  std::vector<std::shared_ptr<const Promise>> All() const;
+  // When Step has something to do without any news.
+  std::optional<WallTime> wake(WallTime now) const;
+
+ private:
+  // The work that passes a gang without a known start.
+  struct Passing {
+    absl::flat_hash_map<GangRef, std::int64_t> gangs;  // eighths of chips that run now
+    std::int64_t rate = 0;                             // their sum
+    double done = 0;                                   // eighths of chips times seconds, until `at`
+    WallTime at{};
+  };
+  struct Entry {
+    std::shared_ptr<const GangSpec> gang;
+    std::shared_ptr<const Promise> promise;  // nullptr: counts what passes
+    std::uint64_t number = 0;
+    bool due = false;  // DrainDue has told of the promise
+    std::vector<DomainId> domains = {};
+    Passing passing = {};
+  };
+  using Entries = std::map<ServicePlace, Entry>;
+
+  Timeline TimelineOf(const Entry& entry, const ServicePlace& place, const ClusterState& cluster,
+                      WallTime now) const;
+  void Search(const ServicePlace& place, Entry& entry, const ClusterState& cluster, WallTime now);
+  void Reconcile(const ServicePlace& place, const Entry& entry, const ClusterState& cluster,
+                 WallTime now);
+  void MoveOn(const ServicePlace& place, Entry& entry, WallTime from, const ClusterState& cluster,
+              WallTime now);
+  void Mend(const ServicePlace& place, Entry& entry, const ClusterState& cluster, WallTime now);
+  void Set(Entry& entry, std::shared_ptr<const Promise> promise, const ClusterState& cluster);
+  void Improve(const ServicePlace& place, Entry& entry, const ClusterState& cluster, WallTime now);
+  void ImproveSome(const ClusterState& cluster, WallTime now);
+  void EndPatience(const ServicePlace& place, Entry& entry, const ClusterState& cluster,
+                   WallTime now);
+  std::optional<WallTime> PatienceEnd(const Entry& entry) const;
+  bool MakeRoomFor(const ServicePlace& place);
+  static void CountUntil(Passing& passing, WallTime now);
+
+  const GangRuns& runs_;
+  const PlanFunction plan_;
+  Entries entries_;
+  absl::flat_hash_map<GangRef, ServicePlace> place_of_;
+  std::map<std::uint64_t, const Entry*> by_number_;  // those with a promise
+  std::map<DomainId, std::set<ServicePlace>> in_domain_;
+  std::uint64_t numbers_ = 0;
+  std::vector<GangRef> due_;
+  std::set<DomainId> freed_;
+  ClusterState seen_;
+  bool may_improve_ = false;
+  WallTime improved_{};
+  std::optional<ServicePlace> improved_last_;
+};
+
+}  // namespace tahoma::controller
