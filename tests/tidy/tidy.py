@@ -108,6 +108,8 @@ LAYERS = {
                         "controller/share", "controller/model"],
     "controller/core/forecast": ["controller/core", "controller/core/blocks", "controller/core/journal", "controller/timeline", "controller/plan",
                                  "controller/share", "controller/model"],
+    "controller/replay": ["controller/core/forecast", "controller/core", "controller/plan", "controller/share", "controller/model",
+                          "lib/config", "lib/hw"],
     "controller/store": ["controller/core/journal"],
     "controller/ingest": ["controller/core", "controller/core/facts", "controller/share", "controller/model", "lib/kube/objects", "lib/kube"],
     "controller/publish": ["controller/core", "controller/core/writes", "controller/core/facts", "controller/core/journal",
@@ -158,6 +160,7 @@ CAGES = {
     r"^<CLI/": ["lib/config"],
     r"^<prometheus/": ["lib/rest"],
     r"^<wslay/": ["lib/rest"],
+    r"^<zlib\.h>": ["controller/replay", "sim-node/podrunner"],
 }
 ONLY_IN_SOURCES = r"^<nlohmann/json\.hpp>|^\"lib/base/json\.h\"|^<httplib\.h>|^<grpcpp/|^<yaml-cpp/|^<yaml\.h>|^<CLI/"
 
