@@ -4,6 +4,7 @@
 //   controller backup --admin-url http://127.0.0.1:8002 backup.ndjson
 //   controller restore backup.ndjson --data-dir /var/lib/tahoma-new
 //   controller --check /var/lib/tahoma
+//   controller --replay trace.swf.gz --fleet 2-UltraServers
 //
 // Ends with status 0 on SIGTERM and SIGINT, 1 when something outside is wrong (the message on
 // stderr says what), 2 for a wrong command line or configuration.
@@ -19,6 +20,7 @@
 #include "controller/app/check.h"
 #include "controller/app/options.h"
 #include "controller/app/program.h"
+#include "controller/app/replay_command.h"
 #include "controller/backup/backup_command.h"
 #include "lib/base/status.h"
 #include "lib/config/parse.h"
@@ -43,6 +45,9 @@ int main(int argc, char** argv) {
     return *exit;
   }
   if (const std::optional<int> exit = tahoma::controller::RunCheckCommand(argc, argv)) return *exit;
+  if (const std::optional<int> exit = tahoma::controller::RunReplayCommand(argc, argv)) {
+    return *exit;
+  }
   tahoma::controller::Options options;
   const tahoma::config::Spec spec = tahoma::controller::DeclareOptions(options);
   if (const std::optional<int> exit = tahoma::config::Parse(argc, argv, spec)) return *exit;

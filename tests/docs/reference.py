@@ -32,7 +32,7 @@ PROGRAMS = {
     "In pods": ("neuron-ls", "neuron-monitor", "neuron-top", "nccom-test", "trn-run", "trn-mem"),
     "Anywhere": ("trn-trace", "trn-checkpoint"),
 }
-CONTROLLER_COMMANDS = ("backup", "restore", "--check")
+CONTROLLER_COMMANDS = ("backup", "restore", "--check", "--replay")
 
 
 def help_of(*command):

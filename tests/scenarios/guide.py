@@ -32,6 +32,7 @@ NOT_HERE = (
     ("README.md", r"helm install ", "for a cluster"),
     (None, r"(nccom-test|trn-run) ", "the command of a pod with a claim"),
     ("docs/tasks/collectives.md", r"echo '\{\"replica_groups\"", "writes a file for the command of a pod"),
+    ("docs/tasks/replay.md", r"controller --replay NASA", "reads a trace that is not in the repository"),
     ("docs/tasks/kernels.md", r"pip install |python3 -m venv |v/bin/python |examples/kernels/matmul_nki\.py", "installs packages of Python"),
 )
 
