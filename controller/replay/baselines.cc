@@ -79,6 +79,7 @@ class Baseline : public ReplayPolicy {
     PolicyNews news;
     Serve(news);
     arrived_.clear();
+    placeless_.clear();
     freed_ = fleet_lost_ = fleet_grew_ = false;
     return news;
   }
@@ -107,6 +108,15 @@ class Baseline : public ReplayPolicy {
     std::set<std::string> nodes;
     for (const MemberPlacement& member : placement.members) nodes.insert(member.node);
     place.nodes.assign(nodes.begin(), nodes.end());
+    return place;
+  }
+
+  // The same in the fleet as it is. The fleet only fills while a policy decides: a kind of job
+  // without a place has none until the next decision.
+  std::optional<Place> FindPlaceNow(JobIndex index) {
+    if (placeless_.contains(job(index).kind)) return std::nullopt;
+    auto place = FindPlace(index, fleet_, now_);
+    if (!place) placeless_.insert(job(index).kind);
     return place;
   }
 
@@ -143,6 +153,7 @@ class Baseline : public ReplayPolicy {
 
   const ReplayJobs& jobs_;
   absl::flat_hash_map<std::string, NodeFacts> nodes_;
+  std::set<std::uint32_t> placeless_;  // kinds of jobs, since the decision began
   Planner planner_;
 };
 
@@ -160,7 +171,7 @@ class FirstFitPolicy final : public Baseline {
       for (const Turn& turn : waiting_) turns.push_back(turn.job);
     }
     for (const JobIndex index : turns) {
-      if (auto place = FindPlace(index, fleet_, now_)) Start(index, *std::move(place), news);
+      if (auto place = FindPlaceNow(index)) Start(index, *std::move(place), news);
     }
   }
 };
@@ -181,7 +192,7 @@ class EasyPolicy final : public Baseline {
     if (nothing_freed() && arrived_.empty()) return;
     while (!waiting_.empty()) {
       const JobIndex first = waiting_.begin()->job;
-      auto place = FindPlace(first, fleet_, now_);
+      auto place = FindPlaceNow(first);
       if (!place) return Backfill(Promised(first), news);
       Start(first, *std::move(place), news);
     }
@@ -205,7 +216,7 @@ class EasyPolicy final : public Baseline {
   void Backfill(std::optional<Promise> promise, PolicyNews& news) {
     const std::vector<Turn> behind(std::next(waiting_.begin()), waiting_.end());
     for (const Turn& turn : behind) {
-      auto place = FindPlace(turn.job, fleet_, now_);
+      auto place = FindPlaceNow(turn.job);
       if (place && promise && !MayStart(*place, *promise)) place = PlaceBeside(turn.job, *promise);
       if (!place) continue;
       if (promise && place->end > promise->place.start) HoldAll(place->holdings, promise->fleet);

@@ -292,8 +292,7 @@ class CorePolicy::World {
     live.nodes.push_back(node);
     if (++live.bound < live.pods.size()) return;
     std::ranges::sort(live.nodes);
-    const auto repeated = std::ranges::unique(live.nodes);
-    live.nodes.erase(repeated.begin(), repeated.end());
+    live.nodes.erase(std::unique(live.nodes.begin(), live.nodes.end()), live.nodes.end());
     decided_.started.push_back({.job = index, .nodes = live.nodes});
   }
 

@@ -4,7 +4,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <numeric>
+#include <set>
+#include <string>
 
 namespace tahoma::controller {
 namespace {
@@ -50,6 +53,34 @@ double Quantile(const std::vector<double>& sorted, double part) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+// Returns the part of the fleet that is due to each queue: at each level of the tree in the ratio
+// of the weights, where queues without jobs, also below, have no part. nullopt for a queue without
+// own jobs, and for a queue with jobs in queues below.
+std::vector<std::optional<double>> DuesOf(const Workload& workload) {
+  std::map<std::string, const QueueSpec*> queues;
+  for (const QueueSpec& queue : workload.queues) queues.emplace(queue.name, &queue);
+  std::set<const QueueSpec*> asking;
+  std::map<std::string, double> weights;  // of the asking queues below each parent
+  for (const TraceJob& job : workload.jobs) {
+    auto at = queues.find(job.queue);
+    while (at != queues.end() && asking.insert(at->second).second) {
+      weights[at->second->parent] += static_cast<double>(at->second->weight);
+      at = queues.find(at->second->parent);
+    }
+  }
+  std::vector<std::optional<double>> dues;
+  for (const QueueSpec& queue : workload.queues) {
+    std::optional<double>& due = dues.emplace_back();
+    if (!asking.contains(&queue) || weights.contains(queue.name)) continue;
+    due = 1;
+    for (auto at = queues.find(queue.name); at != queues.end();
+         at = queues.find(at->second->parent)) {
+      *due *= static_cast<double>(at->second->weight) / weights.at(at->second->parent);
+    }
+  }
+  return dues;
+}
+
 std::optional<double> ShareError(const Workload& workload, const ReplayRun& run) {
   std::vector<double> used(workload.queues.size());
   for (std::size_t i = 0; i + 1 < run.moments.size(); ++i) {
@@ -62,12 +93,10 @@ std::optional<double> ShareError(const Workload& workload, const ReplayRun& run)
   }
   const double all = std::accumulate(used.begin(), used.end(), 0.0);
   if (all <= 0) return std::nullopt;
-  double weights = 0;
-  for (const QueueSpec& queue : workload.queues) weights += static_cast<double>(queue.weight);
+  const std::vector<std::optional<double>> dues = DuesOf(workload);
   double error = 0;
   for (std::size_t q = 0; q < used.size(); ++q) {
-    const double due = static_cast<double>(workload.queues[q].weight) / weights;
-    error = std::max(error, std::abs(used[q] / all - due));
+    if (dues[q]) error = std::max(error, std::abs(used[q] / all - *dues[q]));
   }
   return 100 * error;
 }

@@ -98,10 +98,13 @@ class Run {
     result_.chips = working_ = fleet.chips();
     states_.resize(jobs_.size());
     for (std::size_t i = 0; i < jobs_.size(); ++i) states_[i].left = workload.jobs[i].run;
-    for (std::size_t i = 0; i < workload.queues.size(); ++i) {
-      queues_.emplace(workload.queues[i].name, Share{.index = i});
+    used_by_queue_.resize(workload.queues.size());
+    for (const TraceJob& job : workload.jobs) {
+      const auto queue = std::ranges::find(workload.queues, job.queue, &QueueSpec::name);
+      if (queue == workload.queues.end()) continue;
+      queues_.try_emplace(
+          job.queue, Share{.index = static_cast<std::size_t>(queue - workload.queues.begin())});
     }
-    used_by_queue_.resize(queues_.size());
     policy_ = MakePolicy(options.policy, workload, jobs_, fleet);
     if (options.failures) AddFailures(fleet);
   }
@@ -321,20 +324,25 @@ absl::StatusOr<Workload> MakeWorkload(const Trace& trace, const ReplayFleet& fle
   ClusterState empty;
   for (NodeFacts& node : NodesOf(fleet)) empty.PutNode(std::move(node));
   Planner planner;
-  std::map<std::tuple<std::string, std::int64_t, std::int64_t>, bool> fits;
+  struct Kind {
+    std::uint32_t number = 0;
+    bool fits = false;
+  };
+  std::map<std::tuple<std::string, std::int64_t, std::int64_t>, Kind> kinds;
   for (const TraceJob& job : trace.jobs) {
     TAHOMA_ASSIGN_OR_RETURN(ReplayJob request, RequestOf(job, workload.jobs.size(), trace.start));
-    const auto [known, is_new] =
-        fits.try_emplace({job.shape, job.chips.value_or(0), job.slices}, false);
+    const auto [known, is_new] = kinds.try_emplace({job.shape, job.chips.value_or(0), job.slices});
     if (is_new) {
-      known->second = planner.Plan(empty, {request.spec}, trace.start, Explaining::kNone)
-                          .front()
-                          .placement.has_value();
+      known->second.number = static_cast<std::uint32_t>(kinds.size());
+      known->second.fits = planner.Plan(empty, {request.spec}, trace.start, Explaining::kNone)
+                               .front()
+                               .placement.has_value();
     }
-    if (!known->second) {
+    if (!known->second.fits) {
       ++workload.too_large;
       continue;
     }
+    request.kind = known->second.number;
     workload.jobs.push_back(job);
     workload.requests.push_back(std::move(request));
   }

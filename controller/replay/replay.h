@@ -70,7 +70,7 @@ struct FleetMoment {
   std::int64_t waiting = 0;  // jobs
   // Free chips while the first waiting job asks for no more than them.
   std::int64_t stranded = 0;
-  bool contended = false;              // every queue has a job that waits
+  bool contended = false;              // each queue with jobs has a waiting job
   std::vector<std::int64_t> by_queue;  // used chips, by Workload::queues
 };
 

@@ -28,6 +28,7 @@ using JobIndex = std::uint32_t;
 struct ReplayJob {
   std::shared_ptr<const GangSpec> spec;  // its queue, priority and pods
   std::int64_t chips = 0;
+  std::uint32_t kind = 0;  // equal for jobs with equal shapes
   WallTime submitted;
   // The longest that its next run may take.
   std::chrono::seconds limit{0};

@@ -191,11 +191,11 @@ struct YamlJob {
   std::chrono::nanoseconds every{0};
 };
 struct YamlQueue {
-  std::string name;
-  std::string parent;
+  std::string name = {};
+  std::string parent = {};
   std::int64_t weight = 1;
-  std::map<std::string, std::string> guaranteed;
-  std::map<std::string, std::string> limit;
+  std::map<std::string, std::string> guaranteed = {};
+  std::map<std::string, std::string> limit = {};
   std::chrono::nanoseconds half_life{0};
 };
 struct YamlTrace {
@@ -285,6 +285,38 @@ absl::StatusOr<QueueSpec> QueueOf(const YamlQueue& yaml) {
   return queue;
 }
 
+// Checks that each queue has the parent that it names, and that no queue is above itself.
+absl::Status CheckParents(const std::vector<QueueSpec>& queues) {
+  std::map<std::string, std::string> parents;
+  for (const QueueSpec& queue : queues) {
+    if (!parents.emplace(queue.name, queue.parent).second) {
+      return InvalidArgument("queue {}: is listed twice", queue.name);
+    }
+  }
+  for (const QueueSpec& queue : queues) {
+    std::string above = queue.parent;
+    for (std::size_t steps = 0; !above.empty(); ++steps) {
+      const auto found = parents.find(above);
+      if (found == parents.end()) {
+        return InvalidArgument("queue {}: parent {} must be one of queues", queue.name, above);
+      }
+      if (steps == queues.size()) {
+        return InvalidArgument("queue {}: is above itself; break the circle", queue.name);
+      }
+      above = found->second;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Jobs in no queue wait in `default`, beside the queues at the top.
+void AddDefaultQueue(Trace& trace) {
+  const auto is_default = [](const auto& queue) { return queue.name == kDefaultQueue; };
+  if (trace.queues.empty() || std::ranges::any_of(trace.queues, is_default)) return;
+  if (std::ranges::find(trace.jobs, kDefaultQueue, &TraceJob::queue) == trace.jobs.end()) return;
+  trace.queues.push_back(*QueueOf({.name = kDefaultQueue}));
+}
+
 config::Spec SpecOf(YamlTrace& yaml) {
   config::Spec spec(
       {.program = "controller --replay", .kind = "ReplayTrace", .summary = "A trace."});
@@ -349,6 +381,7 @@ absl::StatusOr<Trace> ReadYamlTrace(std::string_view text, std::string_view name
     if (!queue.ok()) return Annotate(queue.status(), fmt::format("{}: queues[{}]", name, i));
     trace.queues.push_back(*std::move(queue));
   }
+  TAHOMA_RETURN_IF_ERROR(Annotate(CheckParents(trace.queues), name));
   for (std::size_t i = 0; i < yaml.jobs.size() && !trace.queues.empty(); ++i) {
     const std::string& wanted = yaml.jobs[i].job.queue;
     if (wanted == kDefaultQueue ||
@@ -358,6 +391,7 @@ absl::StatusOr<Trace> ReadYamlTrace(std::string_view text, std::string_view name
     return InvalidArgument("{}: jobs[{}]: queue {}: must be one of queues, or default", name, i,
                            wanted);
   }
+  AddDefaultQueue(trace);
   Finish(trace);
   return trace;
 }

@@ -90,7 +90,7 @@ std::vector<std::int64_t> StartsWith(PolicyKind policy, const Trace& trace,
 
 TEST(BaselinesTest, FirstFitStartsWhateverFitsAsAListOfProcessorsDoes) {
   Rng rng(1);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 12; ++round) {
     const std::vector<SmallJob> jobs = RandomJobs(rng, 40, kProcessors);
     EXPECT_EQ(StartsWith(PolicyKind::kFirstFit, Scattered(jobs), kNode),
               ProcessorList(jobs, /*easy=*/false).Run());
@@ -99,7 +99,7 @@ TEST(BaselinesTest, FirstFitStartsWhateverFitsAsAListOfProcessorsDoes) {
 
 TEST(BaselinesTest, EasyBackfillsAsAListOfProcessorsDoes) {
   Rng rng(2);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 12; ++round) {
     const std::vector<SmallJob> jobs = RandomJobs(rng, 40, kProcessors);
     EXPECT_EQ(StartsWith(PolicyKind::kEasy, Scattered(jobs), kNode),
               ProcessorList(jobs, /*easy=*/true).Run());

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -78,6 +80,26 @@ TEST(MeasuresTest, TheShareOfAQueueIsComparedWithItsWeight) {
   ASSERT_TRUE(measures.share_error.has_value());
   // One after the other, half of the time each; a quarter too much for b.
   EXPECT_NEAR(*measures.share_error, 25, 2);
+}
+
+// Queues in a tree: `team` has two thirds, of which `a` has a quarter.
+TEST(MeasuresTest, AShareBelowAQueueIsAPartOfItsPart) {
+  Trace trace;
+  for (const char* name : {"team", "a", "b", "alone", "idle"}) {
+    trace.queues.emplace_back().name = name;
+  }
+  trace.queues[0].weight = 2;
+  trace.queues[1].parent = trace.queues[2].parent = "team";
+  trace.queues[2].weight = 3;
+  trace.queues[4].weight = 100;
+  constexpr std::array kTurns = {"a", "b", "b", "b", "alone", "alone"};  // as is due
+  for (std::size_t i = 0; i < 20 * kTurns.size(); ++i) {
+    trace.jobs.push_back(BoxJob({.chips = 16, .run = 100}));
+    trace.jobs.back().queue = kTurns[i % kTurns.size()];
+  }
+  const ReplayMeasures measures = MeasuredOf(trace, PolicyKind::kFirstFit).measures;
+  ASSERT_TRUE(measures.share_error.has_value());
+  EXPECT_NEAR(*measures.share_error, 0, 1);
 }
 
 TEST(MeasuresTest, ATableHasAColumnForEachPolicy) {

@@ -63,7 +63,7 @@ TEST(ReplayTest, AFleetWithRoomLetsNobodyWait) {
 }
 
 TEST(ReplayTest, TheSameSeedGivesTheSameBytes) {
-  const Trace trace = RandomBoxes(6, 40);
+  const Trace trace = RandomBoxes(6, 20);
   const auto workload = MakeWorkload(trace, *ParseFleet("2-UltraServers"));
   ASSERT_TRUE(workload.ok());
   for (const PolicyKind policy : kAllPolicies) {

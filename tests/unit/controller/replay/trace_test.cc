@@ -139,6 +139,14 @@ TEST(TraceTest, AYamlTraceSaysEverything) {
   EXPECT_EQ(trace->queues[0].guaranteed, (ChipCounts{{"trn2u.48xlarge", 64}}));
 }
 
+TEST(TraceTest, JobsWithoutAQueueWaitBesideTheQueues) {
+  const std::string text = std::string(kYaml) + "  - {chips: 1, run: 1h}\n";
+  const auto trace = ReadTrace(text, "jobs.yaml", {});
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  ASSERT_EQ(trace->queues.size(), 3U);
+  EXPECT_EQ(trace->queues[2].name, kDefaultQueue);
+}
+
 TEST(TraceTest, AWrongYamlTraceIsRefusedWithItsPlace) {
   const std::string head = "apiVersion: tahoma.dev/v1alpha1\nkind: ReplayTrace\n";
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
@@ -154,6 +162,12 @@ TEST(TraceTest, AWrongYamlTraceIsRefusedWithItsPlace) {
             "t.yaml: start: must not be before 1970"},
            {"jobs: [{run: 1h, chips: 1, queue: b}]\nqueues: [{name: a}]\n",
             "t.yaml: jobs[0]: queue b: must be one of queues, or default"},
+           {"jobs: [{run: 1h, chips: 1}]\nqueues: [{name: a, parent: b}]\n",
+            "t.yaml: queue a: parent b must be one of queues"},
+           {"jobs: [{run: 1h, chips: 1}]\nqueues: [{name: a}, {name: a}]\n",
+            "t.yaml: queue a: is listed twice"},
+           {"jobs: [{run: 1h, chips: 1}]\nqueues: [{name: a, parent: b}, {name: b, parent: a}]\n",
+            "t.yaml: queue a: is above itself; break the circle"},
            {"jobs: [{run: 1h, chips: 1}]\nqueues: [{name: a, limit: {trn2.48xlarge: some}}]\n",
             "t.yaml: queues[0]: trn2.48xlarge: \"some\" must be a number of chips"}}) {
     const auto trace = ReadTrace(head + text, "t.yaml", {});
