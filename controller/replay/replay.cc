@@ -25,6 +25,9 @@ namespace {
 
 using std::chrono::seconds;
 
+// A replay ends so long after its start: the times of clocks are bounded.
+constexpr std::chrono::hours kLongest{24 * 366 * 100};
+
 // A policy gets this long after everything else has ended.
 constexpr std::chrono::hours kPatience{24 * 7};
 
@@ -85,7 +88,7 @@ seconds NextFailure(Rng& rng, seconds mean) {
   constexpr std::uint64_t kSteps = std::uint64_t{1} << 53U;
   const double uniform = static_cast<double>(rng.Below(kSteps) + 1) / static_cast<double>(kSteps);
   const double time = -std::log(uniform) * static_cast<double>(mean.count());
-  constexpr double kMost = 1e10;
+  constexpr double kMost = 1.5e9;  // nobody sees a failure after 47 years
   return seconds(1 + std::llround(std::min(time, kMost)));
 }
 
@@ -163,6 +166,7 @@ class Run {
         *next - last_event_ > kPatience) {
       return std::nullopt;
     }
+    if (next && *next - workload_.start > kLongest) return std::nullopt;
     return next;
   }
 
@@ -330,6 +334,10 @@ absl::StatusOr<Workload> MakeWorkload(const Trace& trace, const ReplayFleet& fle
   };
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, Kind> kinds;
   for (const TraceJob& job : trace.jobs) {
+    if (job.chips.value_or(0) > fleet.chips()) {
+      ++workload.too_large;
+      continue;
+    }
     TAHOMA_ASSIGN_OR_RETURN(ReplayJob request, RequestOf(job, workload.jobs.size(), trace.start));
     const auto [known, is_new] = kinds.try_emplace({job.shape, job.chips.value_or(0), job.slices});
     if (is_new) {

@@ -57,8 +57,11 @@ constexpr std::array<std::string_view, kSwfFields> kSwfNames = {"job number",
                                                                 "preceding job",
                                                                 "think time"};
 
-// A trace's times are seconds of a few years.
-constexpr double kTimeMost = 100.0 * 366 * 24 * 3600;
+constexpr double kYear = 366.0 * 24 * 3600;  // in seconds
+// A replay adds times up in nanoseconds since 1970.
+constexpr double kSubmitMost = 50 * kYear;
+constexpr double kRunMost = kYear;
+constexpr double kStartMost = 130 * kYear;
 constexpr double kProcessorsMost = 1e7;
 
 using SwfLine = std::array<double, kSwfFields>;
@@ -102,9 +105,10 @@ absl::StatusOr<SwfLine> ParseSwfLine(std::string_view line) {
   }
   for (const SwfField field : {kSubmitTime, kRunTime, kRequestedTime}) {
     const double value = fields[field];
+    const double most = field == kSubmitTime ? kSubmitMost : kRunMost;
     const bool unknown = value == -1 && field != kSubmitTime;
-    if (unknown || (value >= 0 && value <= kTimeMost)) continue;
-    return InvalidArgument("{} {}: must be 0 to {:g} seconds{}", kSwfNames[field], value, kTimeMost,
+    if (unknown || (value >= 0 && value <= most)) continue;
+    return InvalidArgument("{} {}: must be 0 to {:.0f} seconds{}", kSwfNames[field], value, most,
                            field == kSubmitTime ? "" : ", or -1 when it is not known");
   }
   for (const SwfField field : {kAllocatedProcessors, kRequestedProcessors}) {
@@ -160,14 +164,15 @@ absl::Status ReadSwfHeader(std::string_view line, Trace& trace) {
   std::int64_t start = 0;
   const char* const end = words[0].data() + words[0].size();
   const auto [rest, error] = std::from_chars(words[0].data(), end, start);
-  if (error != std::errc() || rest != end || start < -1 || static_cast<double>(start) > kTimeMost) {
+  if (error != std::errc() || rest != end || start < -1 ||
+      static_cast<double>(start) > kStartMost) {
     return InvalidArgument("{} {}: must be seconds since 1970", kStart, words[0].substr(0, 64));
   }
   trace.start = WallTime(seconds(std::max<std::int64_t>(start, 0)));
   return absl::OkStatus();
 }
 
-// Brings jobs into their order, and their times to what a replay can run.
+// Brings jobs into their order, and their times into the bounds of a replay.
 void Finish(Trace& trace) {
   for (TraceJob& job : trace.jobs) {
     job.run = std::max(job.run, seconds(1));
@@ -238,8 +243,8 @@ absl::StatusOr<TraceJob> JobOf(YamlJob yaml, std::size_t number) {
   if (const auto faults = FaultsOf(request); !faults.empty()) {
     return InvalidArgument("{}", Describe(faults));
   }
-  constexpr std::chrono::hours kSubmitMost{24 * 366 * 50};
-  if (yaml.every.count() > 0 && yaml.count > kSubmitMost / yaml.every) {
+  constexpr std::chrono::hours kStreamMost{24 * 366 * 50};
+  if (yaml.every.count() > 0 && yaml.count > kStreamMost / yaml.every) {
     return InvalidArgument("every: the last of {} jobs would come after 50 years", yaml.count);
   }
   job.run = std::chrono::ceil<seconds>(yaml.run);
@@ -285,7 +290,7 @@ absl::StatusOr<QueueSpec> QueueOf(const YamlQueue& yaml) {
   return queue;
 }
 
-// Checks that each queue has the parent that it names, and that no queue is above itself.
+// Checks that parents exist, and that no queue is above itself.
 absl::Status CheckParents(const std::vector<QueueSpec>& queues) {
   std::map<std::string, std::string> parents;
   for (const QueueSpec& queue : queues) {
@@ -366,7 +371,9 @@ absl::StatusOr<Trace> ReadYamlTrace(std::string_view text, std::string_view name
   Trace trace;
   auto start = ParseTime(yaml.start);
   if (!start.ok()) return Annotate(start.status(), fmt::format("{}: start", name));
-  if (*start < WallTime{}) return InvalidArgument("{}: start: must not be before 1970", name);
+  if (*start < WallTime{} || *start > WallTime(seconds(std::llround(kStartMost)))) {
+    return InvalidArgument("{}: start: must be from 1970 to 2100", name);
+  }
   trace.start = *start;
   for (std::size_t i = 0; i < yaml.jobs.size(); ++i) {
     auto job = JobOf(yaml.jobs[i], i + 1);

@@ -51,12 +51,11 @@ std::string Indented(const std::string& text) {
   return indented;
 }
 
-TEST(ReplayCommandTest, TheExampleIsReplayedTwiceToTheSameBytesAsThePageShows) {
-  const CommandEnd first = Command(kExample);
-  EXPECT_EQ(first.status, 0);
-  EXPECT_THAT(*ReadFile("docs/tasks/replay.md"), HasSubstr(Indented(first.out)));
-  EXPECT_THAT(first.errors, StartsWith("504 jobs on 2 UltraServers: 128 chips\n"));
-  EXPECT_EQ(Command(kExample).out, first.out);
+TEST(ReplayCommandTest, ThePageShowsWhatTheExamplePrints) {
+  const CommandEnd end = Command(kExample);
+  EXPECT_EQ(end.status, 0);
+  EXPECT_THAT(*ReadFile("docs/tasks/replay.md"), HasSubstr(Indented(end.out)));
+  EXPECT_THAT(end.errors, StartsWith("504 jobs on 2 UltraServers: 128 chips\n"));
 }
 
 TEST(ReplayCommandTest, FilesOfAllResultsAreWritten) {

@@ -112,11 +112,21 @@ TEST(ReplayTest, AllPoliciesMeetTheSameFailures) {
   }
 }
 
+TEST(ReplayTest, JobsThatTakeLongerThanAClockCountsAreLeftUnfinished) {
+  constexpr int kYear = 366 * 24 * 3600;
+  const Trace trace = TraceOf(std::vector<TraceJob>(120, BoxJob({.chips = 64, .run = kYear})));
+  const ReplayRun run = RunOf(trace, "1-UltraServer", {.policy = PolicyKind::kEasy});
+  EXPECT_EQ(
+      std::ranges::count_if(run.outcomes, [](const JobOutcome& outcome) { return !outcome.end; }),
+      20);
+}
+
 TEST(ReplayTest, AJobThatFitsOnlyALargerFleetIsLeftOut) {
-  const Trace trace = TraceOf({BoxJob({.chips = 128}), BoxJob({.chips = 16})});
+  const Trace trace =
+      TraceOf({BoxJob({.chips = 128}), BoxJob({.chips = 16}), BoxJob({.chips = 64'000'000})});
   const auto workload = MakeWorkload(trace, *ParseFleet("1-UltraServer"));
   ASSERT_TRUE(workload.ok());
-  EXPECT_EQ(workload->too_large, 1U);
+  EXPECT_EQ(workload->too_large, 2U);
   ASSERT_EQ(workload->jobs.size(), 1U);
   EXPECT_EQ(workload->jobs[0].name, "2");
   const auto none = MakeWorkload(TraceOf({BoxJob({.chips = 128})}), *ParseFleet("1-UltraServer"));
