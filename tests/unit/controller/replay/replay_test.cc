@@ -112,6 +112,29 @@ TEST(ReplayTest, AllPoliciesMeetTheSameFailures) {
   }
 }
 
+TEST(ReplayTest, AJobThatIsEndedForAnotherGoesOnFromItsCheckpointIfItHasOne) {
+  constexpr int kHours = 3600;
+  Trace trace = TraceOf({BoxJob({.chips = 64, .run = 3 * kHours, .asked = 4 * kHours}),
+                         BoxJob({.chips = 64, .run = 3 * kHours}),
+                         BoxJob({.submit = kHours, .chips = 64, .run = kHours}),
+                         BoxJob({.submit = kHours + 600, .chips = 64, .run = kHours})});
+  trace.jobs[0].preemptible = trace.jobs[1].preemptible = true;
+  trace.jobs[1].checkpointable = false;
+  trace.jobs[2].priority = trace.jobs[3].priority = 100;
+  const ReplayRun run = RunOf(trace, "2-UltraServers", {.policy = PolicyKind::kTahoma});
+  for (const std::size_t first : {2U, 3U}) {
+    EXPECT_EQ(run.outcomes[first].first_start, trace.start + trace.jobs[first].submit);
+    EXPECT_EQ(run.outcomes[first].ended, 0);
+  }
+  for (const std::size_t ended : {0U, 1U}) EXPECT_EQ(run.outcomes[ended].ended, 1);
+  EXPECT_EQ(run.outcomes[0].ran, trace.jobs[0].run);
+  EXPECT_GE(run.outcomes[1].ran, trace.jobs[1].run + kHour);
+  ASSERT_TRUE(run.outcomes[0].end && run.outcomes[1].end);
+  // Each had to wait for an hour.
+  EXPECT_EQ(*run.outcomes[0].end, trace.start + run.outcomes[0].ran + kHour);
+  EXPECT_EQ(*run.outcomes[1].end, trace.start + run.outcomes[1].ran + kHour);
+}
+
 TEST(ReplayTest, JobsThatTakeLongerThanAClockCountsAreLeftUnfinished) {
   constexpr int kYear = 366 * 24 * 3600;
   const Trace trace = TraceOf(std::vector<TraceJob>(120, BoxJob({.chips = 64, .run = kYear})));
