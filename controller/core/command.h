@@ -19,6 +19,7 @@
 #include "controller/core/blocks/capacity_blocks.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/other_pod.h"
+#include "controller/core/facts/queue_object.h"
 #include "controller/core/writes/api_write.h"
 #include "controller/model/inventory.h"
 #include "controller/share/queue_spec.h"
@@ -131,6 +132,7 @@ struct RequestGone {
 };
 struct QueueSeen {
   std::shared_ptr<const QueueSpec> queue;
+  QueueShown shown = {};
 };
 struct QueueGone {
   std::string name;

@@ -59,7 +59,9 @@ Core::Core(PlanFunction plan, CoreOptions options)
       from_facts_{.maker = GangMaker(writes_),
                   .claims = ClaimMaker(facts_, writes_),
                   .volume_nodes = VolumeNodes(facts_, membership_, writes_),
-                  .workloads = WorkloadKeeper(facts_, writes_)},
+                  .workloads = WorkloadKeeper(facts_, writes_),
+                  .queues = QueueStatuses(writes_),
+                  .queue_views = {}},
       requests_(blocks_, writes_),
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
@@ -153,6 +155,7 @@ void Core::ShowChanges() {
   from_facts_.volume_nodes.Flush(now_);
   from_facts_.workloads.Flush([this](const WorkloadKey& key) { return GangForWorkload(key); },
                               now_);
+  from_facts_.queues.Flush(now_);
   status_.Flush(now_);
 }
 
@@ -414,11 +417,25 @@ void Core::On(const RequestGone& command) { requests_.OnRequestGone(command.key,
 
 void Core::On(const BlockOrder& command) { blocks_.OnOrder(command); }
 
-void Core::On(const QueueSeen& command) { facts_.queues[command.queue->name] = command.queue; }
+void Core::On(const QueueSeen& command) {
+  from_facts_.queues.OnQueue(*command.queue, command.shown, now_);
+  std::shared_ptr<const QueueSpec>& known = facts_.queues[command.queue->name];
+  if (known != nullptr && *known == *command.queue) return;
+  known = command.queue;
+  QueueView view;
+  view.spec = known;
+  view.name = known->name;
+  if (!known->invalid.empty()) view.trouble = QueueTrouble::kInvalid;
+  view.message = known->invalid;
+  ShowQueue(std::make_shared<const QueueView>(std::move(view)));
+}
 
 void Core::On(const QueueGone& command) {
+  from_facts_.queues.OnQueueGone(command.name, command.uid);
   const auto known = facts_.queues.find(command.name);
-  if (known != facts_.queues.end() && known->second->uid == command.uid) facts_.queues.erase(known);
+  if (known == facts_.queues.end() || known->second->uid != command.uid) return;
+  facts_.queues.erase(known);
+  from_facts_.queue_views.Erase(command.name);
 }
 
 void Core::On(const WatchesSynced&) {
@@ -449,6 +466,8 @@ void Core::On(const ApiResult& command) {
       return blocks_.OnResult(command, now_);
     case WriteTarget::kRequest:
       return requests_.OnResult(command, now_);
+    case WriteTarget::kQueue:
+      return from_facts_.queues.OnResult(command, now_);
     case WriteTarget::kClaim:
     case WriteTarget::kPod:
       return runs_.OnResult(command, now_.monotonic);
@@ -708,6 +727,12 @@ void Core::Show(const GangRef& ref) {
   if (!ref.single) from_facts_.workloads.OnGang(ref.key);
 }
 
+void Core::ShowQueue(std::shared_ptr<const QueueView> view) {
+  from_facts_.queues.Show(*view, now_);
+  const std::string& name = view->name;
+  from_facts_.queue_views.Put(name, std::move(view));
+}
+
 WorkloadGang Core::GangForWorkload(const WorkloadKey& key) const {
   WorkloadGang gang;
   const std::string refusal = from_facts_.maker.RefusalOf(key);
@@ -886,6 +911,7 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.claims.wake(now_));
   consider(from_facts_.volume_nodes.wake(now_));
   consider(from_facts_.workloads.wake(now_));
+  consider(from_facts_.queues.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall :
        {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall), past_.usage.wake()}) {
@@ -913,6 +939,7 @@ void Core::PublishSnapshot() {
   snapshot->usage = blocks_.usage();
   snapshot->gang_usage = past_.usage.sums();
   snapshot->promises = kept_.promises.All();
+  snapshot->queues = from_facts_.queue_views;
   snapshot->block_now = blocks_.book().now();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();

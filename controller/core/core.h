@@ -27,6 +27,7 @@
 //   ClaimMaker       claims of pods that ask for devices by the names of extended resources
 //   WorkloadKeeper   claim templates and status of AWS's NeuronUltraServerWorkloads
 //   VolumeNodes      what provisioners of volumes are told of the nodes of pods
+//   QueueStatuses    what Queues show of themselves
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
 //   Lending          ends gangs that have borrowed hardware which a block needs
@@ -73,10 +74,13 @@
 #include "controller/core/writes/api_write.h"
 #include "controller/core/writes/claim_maker.h"
 #include "controller/core/writes/gang_maker.h"
+#include "controller/core/writes/queue_statuses.h"
 #include "controller/core/writes/volume_nodes.h"
 #include "controller/core/writes/workload_keeper.h"
 #include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
+#include "controller/model/persistent.h"
+#include "controller/share/queue_view.h"
 
 namespace tahoma::controller {
 
@@ -189,6 +193,7 @@ class Core {
   void WaitForOtherRuns(Readiness& ready) const;
   void MakeGang(const GangRef& ref, Readiness& ready);
   void Show(const GangRef& ref);
+  void ShowQueue(std::shared_ptr<const QueueView> view);
   void AddDecision(DecisionKind kind, const GangDecision& decision, std::string message = "",
                    GangReason reason = GangReason::kNone);
   std::optional<std::chrono::nanoseconds> WaitedOf(const GangDecision& decision) const;
@@ -203,6 +208,8 @@ class Core {
     ClaimMaker claims;
     VolumeNodes volume_nodes;
     WorkloadKeeper workloads;
+    QueueStatuses queues;
+    PersistentMap<std::string, std::shared_ptr<const QueueView>> queue_views;  // as shown last
   };
 
   Facts facts_;

@@ -10,6 +10,7 @@
 
 #include "controller/core/facts/other_pod.h"
 #include "controller/core/facts/pod_group.h"
+#include "controller/core/facts/queue_object.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
 #include "controller/core/facts/ultraserver_workload.h"
@@ -96,6 +97,7 @@ std::size_t Ingest::StartStepping() {
   FollowWorkloads();
   FollowBlocks();
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
+  FollowQueues();
   FollowPods();
   FollowOtherPods();
   unlisted_ = static_cast<int>(watches_.size());
@@ -364,6 +366,19 @@ void Ingest::FollowRequests(RequestKind kind) {
       },
       [this, kind](const kube::ObjectKey& key, const std::string& uid) {
         sink_(RequestGone{{kind, key.ns, key.name}, uid});
+      });
+}
+
+void Ingest::FollowQueues() {
+  Follow(
+      {.resource = kQueues, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(QueueObject queue, ParseQueue(object));
+        sink_(QueueSeen{.queue = std::move(queue.spec), .shown = std::move(queue.shown)});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(QueueGone{key.name, uid});
       });
 }
 

@@ -8,6 +8,7 @@
 #include "controller/core/facts/read_facts.h"
 #include "controller/model/gang.h"
 #include "controller/publish/render_block.h"
+#include "controller/publish/render_queue.h"
 #include "controller/publish/render_request.h"
 #include "controller/publish/render_workload.h"
 #include "lib/base/check.h"
@@ -151,6 +152,7 @@ struct Renderer {
   kube::Request operator()(const RequestStatusWrite& write) const {
     return RenderRequestStatus(write);
   }
+  kube::Request operator()(const QueueStatusWrite& write) const { return RenderQueueStatus(write); }
   kube::Request operator()(const ClaimTemplateCreation& write) const {
     return RenderClaimTemplate(write);
   }
@@ -438,6 +440,7 @@ std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Reques
   if (const auto* workload = std::get_if<WorkloadStatusWrite>(&write.what)) {
     return result_of(workload);
   }
+  if (const auto* queue = std::get_if<QueueStatusWrite>(&write.what)) return result_of(queue);
   return std::nullopt;
 }
 
@@ -451,7 +454,8 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
   const bool claim = TargetOf(result.kind) == WriteTarget::kClaim;
   const bool shows =
       TargetOf(result.kind) == WriteTarget::kBlock || result.kind == WriteKind::kRequestStatus ||
-      result.kind == WriteKind::kWorkloadStatus || result.kind == WriteKind::kGangStatus;
+      result.kind == WriteKind::kWorkloadStatus || result.kind == WriteKind::kQueueStatus ||
+      result.kind == WriteKind::kGangStatus;
   const bool pod = result.kind == WriteKind::kReadPod || result.kind == WriteKind::kPodClaimStatus;
   if (!claim && !shows && !pod) return result;
   const auto body = answer->Json();

@@ -64,6 +64,9 @@ struct QueueSpec {
   // How much work, in chip-hours, may pass a waiting gang while the gang's start is not known.
   std::optional<std::int64_t> patience;
   QueueStop stop = QueueStop::kNo;
+  // The first broken rule of the fields above, where no CustomResourceDefinition has refused the
+  // object; empty: none is broken.
+  std::string invalid;
 
   friend bool operator==(const QueueSpec&, const QueueSpec&) = default;
 };

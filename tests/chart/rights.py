@@ -41,6 +41,8 @@ CONTROLLER = {
     ("cluster", "tahoma.dev", "capacityblockseries/status"): "patch",
     ("cluster", "tahoma.dev", "capacityblockwaitlistentries"): "list watch",
     ("cluster", "tahoma.dev", "capacityblockwaitlistentries/status"): "patch",
+    ("cluster", "tahoma.dev", "queues"): "list watch",
+    ("cluster", "tahoma.dev", "queues/status"): "patch",
     ("cluster", "tahoma.dev", "capacityreservations"): "list watch create patch delete",
     ("cluster", "tahoma.dev", "ultraservers"): "list watch create patch delete",
     ("cluster", "authentication.k8s.io", "tokenreviews"): "create",

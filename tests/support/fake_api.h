@@ -146,6 +146,7 @@ class FakeApi {
   void CarryOut(const EventNote& event, ApiResult& result);
   // Of others it knows no objects.
   void CarryOut(const RequestStatusWrite&, ApiResult&) {}
+  void CarryOut(const QueueStatusWrite&, ApiResult&) {}
   void CarryOut(const PodReclaimWrite&, ApiResult&) {}
   void Touch(BlockFact& block);
   void Touch(PodFact& pod);

@@ -32,6 +32,8 @@ WriteTarget TargetOf(WriteKind kind) {
       return WriteTarget::kWorkload;
     case WriteKind::kRequestStatus:
       return WriteTarget::kRequest;
+    case WriteKind::kQueueStatus:
+      return WriteTarget::kQueue;
     case WriteKind::kGangStatus:
     case WriteKind::kPodCondition:
     case WriteKind::kPodReclaim:
@@ -74,6 +76,7 @@ WriteKind ApiWrite::kind() const {
     WriteKind operator()(const BlockFinalizerWrite&) const { return WriteKind::kBlockFinalizer; }
     WriteKind operator()(const BlockStatusWrite&) const { return WriteKind::kBlockStatus; }
     WriteKind operator()(const RequestStatusWrite&) const { return WriteKind::kRequestStatus; }
+    WriteKind operator()(const QueueStatusWrite&) const { return WriteKind::kQueueStatus; }
     WriteKind operator()(const GangStatusWrite&) const { return WriteKind::kGangStatus; }
     WriteKind operator()(const PodConditionWrite&) const { return WriteKind::kPodCondition; }
     WriteKind operator()(const PodReclaimWrite&) const { return WriteKind::kPodReclaim; }
@@ -104,6 +107,7 @@ struct TargetSetter {
     SetObject(write.key);
     result.request_kind = write.key.kind;
   }
+  void operator()(const QueueStatusWrite& write) const { result.name = write.name; }
   void operator()(const GangStatusWrite& write) const { SetObject(write.key); }
   void operator()(const PodConditionWrite& write) const { SetObject(write.key); }
   void operator()(const PodReclaimWrite& write) const { SetObject(write.key); }

@@ -26,6 +26,7 @@
 #include "controller/core/facts/extended_claim.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_status.h"
+#include "controller/core/facts/queue_object.h"
 #include "controller/core/journal/gang_decision.h"
 #include "controller/core/journal/record.h"
 #include "controller/reserve/block_view.h"
@@ -55,6 +56,7 @@ enum class WriteKind : std::uint8_t {
   kBlockFinalizer,
   kBlockStatus,
   kRequestStatus,
+  kQueueStatus,
   kGangStatus,
   kPodCondition,
   kPodReclaim,
@@ -63,7 +65,7 @@ enum class WriteKind : std::uint8_t {
 
 // The target of a write: claim `index` of its decision, pod `index`, a Gang, a
 // PersistentVolumeClaim, the claim of a pod's extended resources, a NeuronUltraServerWorkload or
-// its claim template, a CapacityBlock, a request about some, or the people who read it.
+// its claim template, a CapacityBlock, a request about some, a Queue, or the people who read it.
 enum class WriteTarget : std::uint8_t {
   kClaim,
   kPod,
@@ -73,6 +75,7 @@ enum class WriteTarget : std::uint8_t {
   kWorkload,
   kBlock,
   kRequest,
+  kQueue,
   kPeople
 };
 WriteTarget TargetOf(WriteKind kind);
@@ -185,6 +188,17 @@ struct RequestStatusWrite {
   std::shared_ptr<const RequestStatus> status;
 };
 
+// ---- Queues ------------------------------------------------------------------------------------
+
+// Writes the status of a Queue.
+struct QueueStatusWrite {
+  std::string name;
+  std::string uid;
+  std::string base_version;  // the resourceVersion that the object had
+  std::uint64_t shown = 0;   // as of BlockStatusWrite
+  std::shared_ptr<const QueueStatus> status;
+};
+
 // ---- Messages to people; nothing depends on them -----------------------------------------------
 
 struct GangStatusWrite {
@@ -235,8 +249,8 @@ struct EventNote {
 using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
                            PodClaimStatusWrite, ExtendedClaimCreation, ClaimTemplateCreation,
                            WorkloadStatusWrite, BlockCreation, BlockFinalizerWrite,
-                           BlockStatusWrite, RequestStatusWrite, GangStatusWrite, PodConditionWrite,
-                           PodReclaimWrite, EventNote>;
+                           BlockStatusWrite, RequestStatusWrite, QueueStatusWrite, GangStatusWrite,
+                           PodConditionWrite, PodReclaimWrite, EventNote>;
 
 struct ApiWrite {
   std::uint64_t attempt = 0;  // unique within the core's life

@@ -221,6 +221,41 @@ TEST(RenderTest, AWorkloadsStatusReadsBackAndIsNotSentAgain) {
   EXPECT_FALSE(ResultIfShown({3, write}, Rendered(write)).has_value());
 }
 
+TEST(RenderTest, AQueuesStatusReadsBackAndIsNotSentAgain) {
+  auto status = std::make_shared<QueueStatus>();
+  status->observed_generation = 3;
+  status->trouble = QueueTrouble::kNoParent;
+  status->message = "its parent fleet does not exist";
+  status->stop = QueueStop::kHold;
+  status->waiting = 7;
+  status->held = {{"trn2.48xlarge", 48}, {"trn1.32xlarge", 0}};
+  status->ready_since = WallTime(std::chrono::seconds(90));
+  QueueStatusWrite write{
+      .name = "research", .uid = "u", .base_version = "7", .shown = 0, .status = status};
+  const kube::Request request = Rendered(write);
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.target, "/apis/tahoma.dev/v1alpha1/queues/research/status");
+  json body = ParseJson(request.Text());
+  EXPECT_EQ(body["metadata"], (json{{"uid", "u"}}));
+  EXPECT_EQ(body["status"]["waiting"], 7);
+  EXPECT_EQ(body["status"]["held"],
+            json::array({json{{"instanceType", "trn2.48xlarge"}, {"chips", 48}}}));
+  EXPECT_EQ(body["status"]["borrowed"], json::array()) << "or what was borrowed would stay";
+  EXPECT_EQ(body["status"]["heldChips"], 48);
+  EXPECT_EQ(body["status"]["conditions"][0]["reason"], "NoParent");
+  EXPECT_EQ(body["status"]["conditions"][0]["message"], "its parent fleet does not exist");
+  EXPECT_EQ(body["status"]["conditions"][1]["status"], "True");
+  EXPECT_EQ(body["status"]["conditions"][1]["reason"], "Hold");
+  body["metadata"]["name"] = "research";
+  const QueueObject seen = *ParseQueue(body);
+  EXPECT_EQ(seen.shown.ready, (QueueCondition{false, status->ready_since}));
+  EXPECT_TRUE(seen.shown.stopped->holds);
+  write.shown = seen.shown.digest;
+  EXPECT_TRUE(ResultIfShown({3, write}, request).has_value());
+  status->waiting = 8;
+  EXPECT_FALSE(ResultIfShown({3, write}, Rendered(write)).has_value());
+}
+
 TEST(RenderTest, APodIsToldItsClaimAndTheAnswerSaysWhetherTheServerKeepsIt) {
   const ApiWrite write{3,
                        PodClaimStatusWrite{.key = {"ns", "p0"}, .uid = "u0", .status = kExtended}};
