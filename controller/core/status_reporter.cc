@@ -205,6 +205,15 @@ StatusReporter::Standing StatusReporter::StandingOf(const GangRun& run) const {
   return standing;
 }
 
+// Returns the queue of the gang's place, or the queue in which the gang waits for a place.
+std::string StatusReporter::QueueIn(const GangRef& ref, const GangRun* run,
+                                    const WaitingGang* waiting) const {
+  if (run != nullptr && !run->decision().queue.empty()) return run->decision().queue;
+  if (waiting != nullptr && waiting->spec != nullptr) return waiting->spec->queue;
+  const auto gang = ref.single ? nullptr : from_.facts.gangs.Find(ref.key);
+  return gang == nullptr ? kDefaultQueue : gang->queue;
+}
+
 void StatusReporter::Show(const GangRef& ref, const Now& now) {
   const GangRun* run = from_.runs.Find(ref);
   const WaitingGang* waiting = from_.queue.Find(ref);
@@ -225,13 +234,18 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
       view->predicted_all_reduce = PredictedAllReduce(*view->decision);
     }
   }
-  if (run == nullptr && waiting->spec != nullptr) view->waits_since = waiting->spec->created;
+  view->queue = QueueIn(ref, run, waiting);
+  if (run == nullptr && waiting->spec != nullptr) {
+    view->waits_since = waiting->spec->created;
+    view->service = PlaceOf(ref, *waiting->spec);
+  }
   if (const auto workload = ref.single ? nullptr : from_.facts.workloads.Find(ref.key)) {
     view->neuron_workload = TroubleOf(*workload, from_.facts).empty();
   }
   if (const auto gang = ref.single ? nullptr : from_.facts.gangs.Find(ref.key)) {
     GangStatus status = StatusOf(ref, standing);
     status.observed_generation = gang->generation;
+    status.queue = view->queue;
     status.predicted_all_reduce = view->predicted_all_reduce;
     AddTimes(*gang, standing, now.wall, status);
     outbox_.SetGang(*gang, std::move(status), now);
@@ -336,7 +350,8 @@ void StatusReporter::AddTimes(const GangFact& gang, const Standing& standing, Wa
   GangPast past;
   if (gang.past != nullptr) past = *gang.past;
   if (const auto shown = outbox_.GangStatusOf(gang)) {
-    past = {shown->placement, shown->slices, shown->start_time, shown->completion_time};
+    past = {shown->placement, shown->slices, shown->start_time, shown->completion_time,
+            shown->queue};
   }
   if (run != nullptr) {
     status.placement = PlacementOf(run->decision());
@@ -344,6 +359,7 @@ void StatusReporter::AddTimes(const GangFact& gang, const Standing& standing, Wa
     status.placement = std::move(past.placement);
     status.slices = std::move(past.slices);
     status.start_time = past.start_time;
+    if (!past.queue.empty()) status.queue = std::move(past.queue);
   }
   status.completion_time = past.completion_time.value_or(now);
 }

@@ -86,6 +86,7 @@ class StatusReporter {
   Members MembersOf(const GangRun& run) const;
   void AddRun(const Standing& standing, GangStatus& status) const;
   Standing StandingOf(const GangRun& run) const;
+  std::string QueueIn(const GangRef& ref, const GangRun* run, const WaitingGang* waiting) const;
   std::string SizeOf(const GangRun& run, const Members& members) const;
   GangStatus StatusOf(const GangRef& ref, const Standing& standing) const;
   bool EndedBound(const GangRef& ref) const;

@@ -50,9 +50,11 @@ std::string Conditions(const json& object, std::string_view only = "") {
 std::string WhyGang(const json& gang) {
   const std::string_view reason = kube::StringAt(gang, {"status", "reason"});
   const std::string_view predicted = kube::StringAt(gang, {"status", "predictedAllReduce"});
+  const std::string_view queue = kube::StringAt(gang, {"status", "queue"});
   return fmt::format(
-      "Gang {}: {}{}{}\n{}{}", kube::StringAt(gang, {"metadata", "name"}),
+      "Gang {}: {}{}{}\n{}{}{}", kube::StringAt(gang, {"metadata", "name"}),
       kube::StringAt(gang, {"status", "phase"}), reason.empty() ? "" : ", ", reason,
+      queue.empty() ? "" : fmt::format("  Queue {}\n", queue),
       predicted.empty()
           ? ""
           : fmt::format("  An all-reduce of 256 MiB in each chip is predicted to take {}\n",
@@ -140,7 +142,8 @@ Json WhyJson(const Why& why) {
     shown["pod"]["node"] = kube::StringAt(*why.pod, {"spec", "nodeName"});
   }
   if (why.gang) {
-    shown["gang"] = part(*why.gang, {"phase", "reason", "placement", "predictedAllReduce"});
+    shown["gang"] =
+        part(*why.gang, {"phase", "reason", "queue", "placement", "predictedAllReduce"});
   }
   return shown;
 }

@@ -45,7 +45,7 @@ absl::StatusOr<Why> ReadWhy(kube::Transport& transport, const std::string& ns,
 std::string WhyText(const Why& why);
 
 // {"pod": {namespace, name, phase, node, conditions}, "gang": {namespace, name, phase, reason,
-// placement, predictedAllReduce, conditions}}, without the part that is not there.
+// queue, placement, predictedAllReduce, conditions}}, without the part that is not there.
 Json WhyJson(const Why& why);
 
 }  // namespace tahoma::controller

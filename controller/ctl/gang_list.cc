@@ -40,8 +40,9 @@ std::vector<std::string> GangTable::Cells(const Json& gang) const {
                 text("spec", "shape"), text("status", "phase"),
                 text("status", "predictedAllReduce"), text("status", "placement")});
   if (columns_ == GangColumns::kWide) {
+    const std::string queue = text("status", "queue");
     cells.insert(cells.end(),
-                 {NumberAt(gang, {"spec", "chips"}), text("spec", "queue"),
+                 {NumberAt(gang, {"spec", "chips"}), queue.empty() ? text("spec", "queue") : queue,
                   NumberAt(gang, {"status", "readyMembers"}), text("status", "reason")});
   }
   return cells;

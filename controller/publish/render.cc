@@ -305,6 +305,7 @@ kube::Request Renderer::operator()(const GangStatusWrite& write) const {
                {"status",
                 {{"phase", ToString(status.phase)},
                  {"reason", ToString(status.reason)},
+                 {"queue", status.queue},
                  {"placement", status.placement},
                  {"predictedAllReduce", status.predicted_all_reduce},
                  {"boundMembers", status.bound_members},

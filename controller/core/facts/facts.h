@@ -152,6 +152,7 @@ struct GangPast {
   std::vector<DecidedSlice> slices = {};
   std::optional<WallTime> start_time = {};
   std::optional<WallTime> completion_time = {};
+  std::string queue = {};
 
   friend bool operator==(const GangPast&, const GangPast&) = default;
 };

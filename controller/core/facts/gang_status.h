@@ -126,6 +126,7 @@ struct GangStatus {
 
   GangPhase phase = GangPhase::kPending;
   GangReason reason = GangReason::kNone;
+  std::string queue;  // in which the gang waits, or got its place
   std::string placement;
   std::string predicted_all_reduce;  // "1.273ms" (plan/score.h); empty when there is nothing to say
   std::int32_t bound_members = 0;

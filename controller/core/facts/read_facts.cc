@@ -139,7 +139,8 @@ std::shared_ptr<const GangPast> ReadPast(Field status) {
   if (!start) return nullptr;
   GangPast past{.placement = std::string(status.At("placement").Text()),
                 .start_time = start,
-                .completion_time = TimeOr(status.At("completionTime"))};
+                .completion_time = TimeOr(status.At("completionTime")),
+                .queue = std::string(status.At("queue").Text())};
   for (const Field slice : status.At("slices").Items()) {
     DecidedSlice& read = past.slices.emplace_back();
     read.domain = slice.At("domain").Text();
