@@ -60,7 +60,8 @@ std::vector<Field> WhyFields() {
           {"phase", Word({"Pending", "Placed", "Running", "Degraded", "Finished", "Failed"},
                          "Where it is.")},
           {"reason", Text("Why, in one word; empty when it has just come.")},
-          {"message", Text("Why, as a sentence.", kLongTextMost)}};
+          {"message", Text("Why, as a sentence.", kLongTextMost)},
+          {"queue", Text("In which it waits, or got its place.")}};
 }
 
 Schema SliceSchema() {
@@ -145,7 +146,8 @@ ordered_json GangRow(const GangView& gang) {
                       {"kind", gang.ref.single ? "Pod" : "Gang"},
                       {"phase", ToString(gang.phase)},
                       {"reason", ToString(gang.reason)},
-                      {"message", gang.message}};
+                      {"message", gang.message},
+                      {"queue", gang.queue}};
   if (gang.decision == nullptr) return row;
   row["boundPods"] = gang.bound_pods;
   if (!gang.predicted_all_reduce.empty()) row["predictedAllReduce"] = gang.predicted_all_reduce;
@@ -315,7 +317,8 @@ rest::Response Admin::Why(const rest::Request& request) const {
                       {"kind", view->ref.single ? "Pod" : "Gang"},
                       {"phase", ToString(view->phase)},
                       {"reason", ToString(view->reason)},
-                      {"message", view->message}});
+                      {"message", view->message},
+                      {"queue", view->queue}});
 }
 
 }  // namespace tahoma::controller

@@ -15,6 +15,7 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
       decisions_(sources.snapshot),
       placements_(sources.snapshot, clock),
       usage_(sources.snapshot, clock),
+      queues_(sources.snapshot),
       gang_changes_(sources.objects),
       cordons_(sources.snapshot, sources.objects, block_clock_) {
   fleet_.AddRoutes(routes_);
@@ -23,6 +24,7 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
   decisions_.AddRoutes(routes_);
   placements_.AddRoutes(routes_);
   usage_.AddRoutes(routes_);
+  queues_.AddRoutes(routes_);
   gang_changes_.AddRoutes(routes_);
   cordons_.AddRoutes(routes_);
   routes_.Add(ClockRoute(clock, sources.block_time, sources.snapshot));

@@ -23,6 +23,7 @@
 #include "controller/admin/decision_routes.h"
 #include "controller/admin/gang_changes.h"
 #include "controller/admin/placement_routes.h"
+#include "controller/admin/queue_routes.h"
 #include "controller/admin/route_table.h"
 #include "controller/admin/usage_routes.h"
 #include "controller/reserve/block_time.h"
@@ -61,6 +62,7 @@ class AdminApi {
   DecisionRoutes decisions_;
   PlacementRoutes placements_;
   UsageRoutes usage_;
+  QueueRoutes queues_;
   GangChanges gang_changes_;
   CordonRoutes cordons_;
 };

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "controller/admin/clock_route.h"
+#include "controller/admin/queue_routes.h"
 #include "controller/admin/usage_report.h"
 #include "controller/admin/usage_routes.h"
 #include "controller/core/decision_log.h"
@@ -168,6 +169,7 @@ void AddMetrics(rest::Metrics& metrics, const GuardedClock& clock, const ReadSna
   AddGangMetrics(metrics, clock, snapshot);
   AddUsageMetrics(metrics, snapshot, clock);
   AddChipSeconds(metrics, snapshot, clock);
+  AddQueueMetrics(metrics, snapshot);
   AddClockMetrics(metrics, clock, snapshot);
 }
 

@@ -115,7 +115,7 @@ LAYERS = {
     "controller/publish": ["controller/core", "controller/core/writes", "controller/core/facts", "controller/core/journal",
                            "controller/share", "controller/reserve", "controller/model", "lib/kube/objects", "lib/kube"],
     "controller/access": ["lib/rest", "lib/kube", "lib/config"],
-    "controller/admin": ["controller/access", "controller/core/forecast", "controller/core", "controller/core/blocks",
+    "controller/admin": ["controller/access", "controller/core/forecast", "controller/core", "controller/core/blocks", "controller/core/facts",
                          "controller/share", "controller/reserve", "controller/model", "lib/rest", "lib/kube"],
     "controller/ec2": ["controller/admin", "controller/access", "controller/core", "controller/core/blocks",
                        "controller/reserve", "controller/model", "lib/rest", "lib/kube", "lib/hw"],

@@ -254,7 +254,8 @@ TEST_F(AdminTest, AGangThatWaitsShowsWhy) {
                                                        {"kind", "Gang"},
                                                        {"phase", "Pending"},
                                                        {"reason", "NeverFits"},
-                                                       {"message", "no domain has 4x4x4"}}));
+                                                       {"message", "no domain has 4x4x4"},
+                                                       {"queue", ""}}));
   EXPECT_EQ(Get("/v1/why/default/train").body, Get("/v1/gangs/default/train").body);
 }
 
