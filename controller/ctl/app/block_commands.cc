@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "controller/ctl/booking.h"
@@ -16,13 +15,10 @@
 #include "controller/ctl/gang_usage.h"
 #include "controller/ctl/offerings.h"
 #include "controller/ctl/usage_report.h"
-#include "controller/model/admin_address.h"
 #include "lib/base/clock.h"
-#include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/http_transport.h"
-#include "lib/kube/kubeconfig.h"
 
 namespace tahoma::controller {
 namespace {
@@ -33,39 +29,8 @@ constexpr int kNotYet = 4;
 constexpr int kWidthUsual = 100;
 using Need = config::Spec::Need;
 
-// The address of the admin API: as given, from TAHOMA_ADMIN, or as the kubeconfig has it.
-absl::StatusOr<std::string> AdminOf(const BlockCommandOptions& options,
-                                    const CommandTarget& target) {
-  if (!options.admin.empty()) return options.admin;
-  const char* environment = std::getenv("TAHOMA_ADMIN");
-  if (environment != nullptr && *environment != '\0') return std::string(environment);
-  TAHOMA_ASSIGN_OR_RETURN(std::string server,
-                          kube::KubeconfigExtension(KubeconfigPaths(target), target.context,
-                                                    kAdminExtension, kAdminExtensionServer));
-  if (!server.empty()) return server;
-  return NotFound(
-      "the address of the controller's admin API is not known: give --admin or TAHOMA_ADMIN, such "
-      "as http://127.0.0.1:8081 of kubectl port-forward");
-}
-
-// The admin API with the credentials of the kubeconfig. Its certificate need not be of the
-// cluster's authority.
-absl::StatusOr<kube::ServerAccess> AdminAccess(const BlockCommandOptions& options,
-                                               const CommandTarget& target) {
-  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(target));
-  TAHOMA_ASSIGN_OR_RETURN(access.server, AdminOf(options, target));
-  const char* const environment = std::getenv("TAHOMA_ADMIN_CA_FILE");
-  std::string file = options.admin_ca_file;
-  if (file.empty() && environment != nullptr) file = environment;
-  if (file.empty()) return access;
-  TAHOMA_ASSIGN_OR_RETURN(access.ca_pem, ReadFile(file));
-  access.tls_server_name.clear();
-  access.insecure_skip_tls_verify = false;
-  return access;
-}
-
 int RunOfferings(const BlockCommandOptions& options, const CommandTarget& target) {
-  auto access = AdminAccess(options, target);
+  auto access = AdminAccess(options.admin, target);
   if (!access.ok()) return Fail(access.status());
   const std::string ns = target.ns.empty() ? access->default_namespace : target.ns;
   const auto transport = kube::HttpTransport::Create(*std::move(access), {}, Warn);
@@ -142,7 +107,7 @@ int WidthOf(std::int64_t given) {
 
 // The time of blocks that live by a test's clock; the machine's where nobody tells.
 WallTime TestTime(const BlockCommandOptions& options, const CommandTarget& target) {
-  auto access = AdminAccess(options, target);
+  auto access = AdminAccess(options.admin, target);
   if (access.ok()) {
     const auto transport = kube::HttpTransport::Create(*std::move(access), {}, Warn);
     const auto time = transport.ok() ? ReadBlockTime(**transport) : transport.status();
@@ -200,7 +165,7 @@ int RunUsage(const BlockCommandOptions& options, const CommandTarget& target) {
     const absl::Status printed = Print(UsageCsv(*std::move(blocks)));
     return printed.ok() ? 0 : Fail(printed);
   }
-  auto access = AdminAccess(options, target);
+  auto access = AdminAccess(options.admin, target);
   if (!access.ok()) return Fail(access.status());
   const auto admin = kube::HttpTransport::Create(*std::move(access), {}, Warn);
   if (!admin.ok()) return Fail(admin.status());
@@ -226,14 +191,6 @@ void DeclareOutput(config::Spec& spec, BlockCommandOptions& options,
   spec.Alias("-o", "output");
 }
 
-void DeclareAdmin(config::Spec& spec, BlockCommandOptions& options) {
-  spec.String("admin", &options.admin,
-              "URL of the controller's admin API; empty: TAHOMA_ADMIN, or as the kubeconfig says");
-  spec.String("adminCaFile", &options.admin_ca_file,
-              "certificates that the admin API is trusted by; empty: TAHOMA_ADMIN_CA_FILE, or "
-              "those of the kubeconfig");
-}
-
 void DeclareAllNamespaces(config::Spec& spec, BlockCommandOptions& options) {
   spec.Bool("allNamespaces", &options.all_namespaces,
             "of all namespaces, as when no --namespace is given");
@@ -254,7 +211,7 @@ void DeclareOfferings(config::Spec& spec, BlockCommandOptions& options) {
   spec.String("orderBy", &options.order, "the order", {"", "Price", "Start", "End"});
   spec.Int("maxResults", &options.most, {.min = 1, .max = 1000}, "at most so many");
   DeclareOutput(spec, options, {"", "json", "yaml"});
-  DeclareAdmin(spec, options);
+  DeclareAdmin(spec, options.admin);
 }
 
 void DeclareBook(config::Spec& spec, BlockCommandOptions& options) {
@@ -280,7 +237,7 @@ void DeclareCalendar(config::Spec& spec, BlockCommandOptions& options) {
            "columns of the text; 0: the terminal's");
   DeclareOutput(spec, options, {"", "json", "yaml", "svg"});
   DeclareAllNamespaces(spec, options);
-  DeclareAdmin(spec, options);
+  DeclareAdmin(spec, options.admin);
 }
 
 void DeclareUsage(config::Spec& spec, BlockCommandOptions& options) {
@@ -288,7 +245,7 @@ void DeclareUsage(config::Spec& spec, BlockCommandOptions& options) {
               {"both", "namespace", "queue"});
   DeclareOutput(spec, options, {"", "wide", "json", "yaml", "csv"});
   DeclareAllNamespaces(spec, options);
-  DeclareAdmin(spec, options);
+  DeclareAdmin(spec, options.admin);
 }
 
 }  // namespace

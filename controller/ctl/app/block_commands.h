@@ -17,8 +17,7 @@
 namespace tahoma::controller {
 
 struct BlockCommandOptions {
-  std::string admin;
-  std::string admin_ca_file;
+  AdminFlags admin;
   std::string output;
   bool all_namespaces = false;  // calendar, usage: as without --namespace
   // offerings

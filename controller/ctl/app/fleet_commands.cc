@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "controller/core/facts/queue_object.h"
 #include "controller/ctl/domain_reader.h"
 #include "controller/ctl/draw.h"
 #include "controller/ctl/fleet_reader.h"
@@ -264,6 +265,7 @@ std::vector<std::string> ValuesOf(const config::Commands::Completion& wanted,
     add(kGangs, *ns);
     add(kube::kPods, *ns);
   }
+  if (wanted.wanted == "NAME" && wanted.command == "queue") add(kQueues, "");
   if (wanted.wanted == "NAME" && wanted.command == "topology") add(kube::kNodes, "");
   return names;
 }

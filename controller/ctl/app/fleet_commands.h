@@ -31,8 +31,8 @@ std::vector<config::Command> FleetCommands(FleetCommandOptions& options);
 int RunFleetCommand(std::string_view command, const FleetCommandOptions& options,
                     const CommandTarget& target);
 
-// Returns the namespaces, gangs, pods or nodes that can complete a command line; nothing when the
-// cluster cannot be read.
+// Returns the namespaces, gangs, pods, queues or nodes that can complete a command line; nothing
+// when the cluster cannot be read.
 std::vector<std::string> ValuesOf(const config::Commands::Completion& wanted,
                                   const CommandTarget& target);
 

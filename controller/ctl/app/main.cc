@@ -12,6 +12,7 @@
 #include "controller/ctl/app/block_commands.h"
 #include "controller/ctl/app/completion.h"
 #include "controller/ctl/app/fleet_commands.h"
+#include "controller/ctl/app/queue_commands.h"
 #include "controller/ctl/app/target.h"
 #include "lib/base/status.h"
 #include "lib/config/commands.h"
@@ -36,8 +37,10 @@ int Main(const std::string& program, std::vector<std::string> arguments) {
   CommandTarget target;
   FleetCommandOptions fleet;
   BlockCommandOptions blocks;
+  QueueCommandOptions queues;
   CompletionOptions completion;
   std::vector<config::Command> commands = FleetCommands(fleet);
+  for (config::Command& command : QueueCommands(queues)) commands.push_back(std::move(command));
   for (config::Command& command : BlockCommands(blocks)) commands.push_back(std::move(command));
   commands.push_back(CompletionCommand(completion));
   const config::Commands line(
@@ -63,6 +66,9 @@ int Main(const std::string& program, std::vector<std::string> arguments) {
   if (name == kCompletion) return PrintCompletion(completion);
   for (const config::Command& command : FleetCommands(fleet)) {
     if (command.name == name) return RunFleetCommand(name, fleet, target);
+  }
+  for (const config::Command& command : QueueCommands(queues)) {
+    if (command.name == name) return RunQueueCommand(name, queues, target);
   }
   return RunBlockCommand(name, blocks, target);
 }

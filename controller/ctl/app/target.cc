@@ -11,12 +11,30 @@
 #include "controller/ctl/app/credential_program.h"
 #include "controller/ctl/paint.h"
 #include "controller/ctl/table.h"
+#include "controller/model/admin_address.h"
 #include "lib/base/environment.h"
+#include "lib/base/files.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/kubeconfig.h"
 
 namespace tahoma::controller {
+namespace {
+
+// Returns the address of the admin API: as given, from TAHOMA_ADMIN, or as the kubeconfig says.
+absl::StatusOr<std::string> AdminOf(const AdminFlags& flags, const CommandTarget& target) {
+  if (!flags.address.empty()) return flags.address;
+  if (std::string address = FromEnvironment("TAHOMA_ADMIN"); !address.empty()) return address;
+  TAHOMA_ASSIGN_OR_RETURN(std::string server,
+                          kube::KubeconfigExtension(KubeconfigPaths(target), target.context,
+                                                    kAdminExtension, kAdminExtensionServer));
+  if (!server.empty()) return server;
+  return NotFound(
+      "the address of the controller's admin API is not known: give --admin or TAHOMA_ADMIN, such "
+      "as http://127.0.0.1:8081 of kubectl port-forward");
+}
+
+}  // namespace
 
 void DeclareTarget(config::Spec& spec, CommandTarget& target) {
   spec.String("kubeconfig", &target.kubeconfig, "kubeconfig; empty: KUBECONFIG, ~/.kube/config");
@@ -54,6 +72,28 @@ absl::StatusOr<kube::ServerAccess> AccessOf(const CommandTarget& target) {
 absl::StatusOr<std::unique_ptr<kube::HttpTransport>> Connect(const CommandTarget& target) {
   TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(target));
   return kube::HttpTransport::Create(std::move(access), {}, Warn);
+}
+
+void DeclareAdmin(config::Spec& spec, AdminFlags& flags) {
+  spec.String("admin", &flags.address,
+              "URL of the controller's admin API; empty: TAHOMA_ADMIN, or as the kubeconfig says");
+  spec.String("adminCaFile", &flags.ca_file,
+              "certificates that the admin API is trusted by; empty: TAHOMA_ADMIN_CA_FILE, or "
+              "those of the kubeconfig");
+}
+
+// The certificate of the admin API need not be of the cluster's authority.
+absl::StatusOr<kube::ServerAccess> AdminAccess(const AdminFlags& flags,
+                                               const CommandTarget& target) {
+  TAHOMA_ASSIGN_OR_RETURN(kube::ServerAccess access, AccessOf(target));
+  TAHOMA_ASSIGN_OR_RETURN(access.server, AdminOf(flags, target));
+  const std::string file =
+      flags.ca_file.empty() ? FromEnvironment("TAHOMA_ADMIN_CA_FILE") : flags.ca_file;
+  if (file.empty()) return access;
+  TAHOMA_ASSIGN_OR_RETURN(access.ca_pem, ReadFile(file));
+  access.tls_server_name.clear();
+  access.insecure_skip_tls_verify = false;
+  return access;
 }
 
 void Warn(const std::string& line) { fmt::print(stderr, "kubectl-tahoma: {}\n", line); }

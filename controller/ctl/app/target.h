@@ -41,6 +41,17 @@ std::string KubeconfigPaths(const CommandTarget& target);
 absl::StatusOr<kube::ServerAccess> AccessOf(const CommandTarget& target);
 absl::StatusOr<std::unique_ptr<kube::HttpTransport>> Connect(const CommandTarget& target);
 
+// Flags of commands that ask the admin API.
+struct AdminFlags {
+  std::string address;
+  std::string ca_file;
+};
+void DeclareAdmin(config::Spec& spec, AdminFlags& flags);
+
+// Returns the admin API, with the credentials of the kubeconfig.
+absl::StatusOr<kube::ServerAccess> AdminAccess(const AdminFlags& flags,
+                                               const CommandTarget& target);
+
 // Writes a line to stderr.
 void Warn(const std::string& line);
 // Warns, and returns the exit status for it.
