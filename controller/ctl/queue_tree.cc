@@ -24,13 +24,15 @@ using Row = std::vector<std::string>;
 
 // Deeper queues are not moved to the right any more.
 constexpr std::size_t kIndentMost = 20;
+constexpr std::int64_t kChipsMost = 100'000'000;  // of the definition
 
 std::int64_t SumAt(const Json& object, std::initializer_list<std::string_view> path) {
   const Json* chips = kube::ValueAt(object, path);
   std::int64_t sum = 0;
   if (chips == nullptr || !chips->is_object()) return sum;
   for (const auto& [type, count] : chips->items()) {
-    if (count.is_number_integer()) sum += count.get<std::int64_t>();
+    if (!count.is_number_integer()) continue;
+    sum += std::clamp<std::int64_t>(count.get<std::int64_t>(), 0, kChipsMost);
   }
   return sum;
 }

@@ -1,13 +1,16 @@
-// Objects about Capacity Blocks as a watch gives them; the first byte is the kind. A status that is
-// read is written as one that reads as the same, and the calendar is drawn of any block.
+// Objects about Capacity Blocks, and Queues, as a watch gives them; the first byte is the kind. A
+// status that is read is written as one that reads as the same, the calendar is drawn of any block,
+// and a Queue without a broken rule has numbers within its bounds.
 
 #include <string>
 #include <string_view>
 
+#include "controller/core/facts/queue_object.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
 #include "controller/ctl/calendar_reader.h"
 #include "controller/ctl/calendar_svg.h"
+#include "controller/ctl/queue_tree.h"
 #include "controller/publish/render_request.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
@@ -44,12 +47,32 @@ void FuzzBlock(const Json& object) {
   }
 }
 
+void FuzzQueue(const Json& object) {
+  TAHOMA_CHECK(!QueueTreeText({{"items", {object, object}}}, QueueColumns::kWide).empty());
+  const auto queue = ParseQueue(object);
+  if (!queue.ok() || !queue->spec->invalid.empty()) return;
+  const QueueSpec& spec = *queue->spec;
+  TAHOMA_CHECK(spec.parent != spec.name && spec.weight >= 1);
+  for (const auto& [type, chips] : spec.guaranteed) {
+    const auto limit = spec.limit.find(type);
+    TAHOMA_CHECK(chips >= 0 && (limit == spec.limit.end() || chips <= limit->second));
+  }
+  for (const auto& [type, chips] : spec.lending_limit) {
+    TAHOMA_CHECK(chips <= spec.guaranteed.at(type));
+  }
+  for (const auto& time : {spec.half_life, spec.max_runtime, spec.default_max_runtime}) {
+    TAHOMA_CHECK(!time || (time->count() > 0 && time->count() <= 6'000'000'000));
+  }
+}
+
 }  // namespace
 
 void FuzzOne(std::string_view input) {
   if (input.empty()) return;
   const Json object = tahoma::TryParseJson(input.substr(1));
   if (object.is_discarded()) return;
+  constexpr unsigned char kQueue = 'q';
+  if (static_cast<unsigned char>(input[0]) == kQueue) return FuzzQueue(object);
   constexpr std::size_t kKinds = std::size(kRequestKinds);
   const auto kind = static_cast<std::size_t>(static_cast<unsigned char>(input[0])) % (kKinds + 1);
   if (kind == kKinds) return FuzzBlock(object);
