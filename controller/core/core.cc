@@ -134,6 +134,7 @@ void Core::PassBlockTime() {
   if (requests_.Step(now_)) blocks_.Step(cluster_, now_);
   DrainBlockNews();
   lending_.EndDue(cluster_, now_.wall);
+  for (const GangRef& ref : kept_.preemption.DrainDue(now_.wall)) queue_.Touch(ref);
 }
 
 void Core::PlanHeads() {
@@ -913,8 +914,8 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.workloads.wake(now_));
   consider(from_facts_.queues.wake(now_));
   consider(requests_.wake(now_));
-  for (const auto& wall :
-       {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall), past_.usage.wake()}) {
+  for (const auto& wall : {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall),
+                           kept_.preemption.wake(), past_.usage.wake()}) {
     if (!wall) continue;
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));

@@ -82,7 +82,8 @@ struct GangSpec {
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
-  bool preemptible = false;    // may be ended when others need the hardware
+  bool preemptible = false;    // may be ended for others
+  bool preempts = true;        // lower priorities may be ended for the gang
   bool checkpointable = true;  // loses little when ended at any moment
   bool resumes = false;        // had a place and lost a member: goes before others of its priority
   std::chrono::seconds grace{0};  // the longest termination grace period of the pods

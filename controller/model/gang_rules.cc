@@ -79,6 +79,8 @@ GangRequest ParseGangRequest(kube::Field spec) {
   if (const kube::Field chips = spec.At("chips"); chips.has_value()) request.chips = chips.Int();
   request.slices = spec.At("slices").Int(1);
   request.max_runtime = spec.At("maxRuntime").Text();
+  request.min_runtime = spec.At("minRuntime").Text();
+  request.preemption_policy = spec.At("preemptionPolicy").Text();
   if (const kube::Field policy = spec.At("failurePolicy"); policy.has_value()) {
     request.failure_policy = policy.Text();
   }
@@ -114,6 +116,14 @@ std::vector<GangFault> FaultsOf(const GangRequest& request) {
   if (!request.max_runtime.empty() && !ParseRuntime(request.max_runtime)) {
     add("maxRuntime", request.max_runtime,
         "must be numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");
+  }
+  if (!request.min_runtime.empty() && !ParseRuntime(request.min_runtime)) {
+    add("minRuntime", request.min_runtime,
+        "must be numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");
+  }
+  if (!request.preemption_policy.empty() && request.preemption_policy != kPreemptsNobody &&
+      request.preemption_policy != kPreemptsLower) {
+    add("preemptionPolicy", request.preemption_policy, "must be PreemptLowerPriority or Never");
   }
   if (!ParsePolicy(request.failure_policy)) {
     add("failurePolicy", request.failure_policy, "must be RestartAll, Replace or Fail");

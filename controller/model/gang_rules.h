@@ -30,6 +30,10 @@
 
 namespace tahoma::controller {
 
+// The values of spec.preemptionPolicy.
+inline constexpr std::string_view kPreemptsLower = "PreemptLowerPriority";
+inline constexpr std::string_view kPreemptsNobody = "Never";
+
 // The fields of spec that the rules cover.
 struct GangRequest {
   std::int64_t members = 1;
@@ -37,7 +41,9 @@ struct GangRequest {
   std::string shape = {};                        // as the user wrote it; empty when there is none
   std::optional<std::int64_t> chips = {};        // chips of one slice
   std::int64_t slices = 1;
-  std::string max_runtime = {};  // as the user wrote it; empty when there is none
+  std::string max_runtime = {};        // as the user wrote it; empty when there is none
+  std::string min_runtime = {};        // likewise
+  std::string preemption_policy = {};  // empty: that of the pods
   std::string failure_policy = "RestartAll";
   std::string start_within = "10m";
 };

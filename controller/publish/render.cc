@@ -216,6 +216,7 @@ kube::Request Renderer::operator()(const GangCreation& write) const {
   if (wish.request.chips) spec["chips"] = *wish.request.chips;
   if (wish.priority) spec["priority"] = *wish.priority;
   if (!wish.terms.max_runtime.empty()) spec["maxRuntime"] = wish.terms.max_runtime;
+  if (!wish.terms.min_runtime.empty()) spec["minRuntime"] = wish.terms.min_runtime;
   if (!wish.terms.block.empty()) spec["capacityBlock"] = wish.terms.block;
   return kube::CreateRequest(kGangs, write.key.ns,
                              {{"apiVersion", "tahoma.dev/v1alpha1"},

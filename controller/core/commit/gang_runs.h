@@ -152,6 +152,7 @@ class GangRuns {
   // Explains why a pod must wait for the claim: another run holds it back. "" when none does.
   std::string BusyClaim(const ClaimKey& claim) const;
 
+  const Facts& facts() const { return facts_; }
   std::size_t in_flight() const { return in_flight_; }
   // Returns whether the run is bound and each of its pods has been ready.
   bool HasStarted(RunId run) const;

@@ -74,10 +74,13 @@ struct PodFact {
   std::int64_t grace_seconds = 30;  // spec.terminationGracePeriodSeconds
   // Of a pod without a Gang, by its annotations: as the fields of a Gang's spec.
   std::optional<std::chrono::seconds> max_runtime;
+  std::optional<std::chrono::seconds> min_runtime;
   bool preemptible = false;
   bool checkpointable = true;
   std::string block;
-  std::string spec_error;  // why these cannot be used; empty when they can
+  bool preempts = true;                     // spec.preemptionPolicy is not Never
+  std::optional<WallTime> checkpoint = {};  // its annotation kCheckpointAnnotation
+  std::string spec_error;                   // why these cannot be used; empty when they can
   NodeDemand demand;
   std::shared_ptr<const kube::PodNeeds> needs;
   kube::Labels labels;
@@ -171,10 +174,13 @@ struct GangFact {
   std::string queue = "default";
   std::optional<std::int32_t> priority;  // nullopt: of its pods
   std::optional<std::chrono::seconds> max_runtime;
+  std::optional<std::chrono::seconds> min_runtime;  // not ended for another gang before
   bool preemptible = false;
   bool checkpointable = true;
-  std::string block;  // spec.capacityBlock
-  bool made = false;  // by the controller, for pods that wished the Gang
+  std::optional<bool> preempts = {};        // spec.preemptionPolicy; nullopt: as its pods
+  std::optional<WallTime> checkpoint = {};  // its annotation kCheckpointAnnotation
+  std::string block;                        // spec.capacityBlock
+  bool made = false;                        // by the controller, for pods that wished the Gang
   FailurePolicy failure_policy = FailurePolicy::kRestartAll;
   std::chrono::seconds start_within = kStartWithin;
   std::string failed;  // the message of its condition Failed=True: never placed again; else empty

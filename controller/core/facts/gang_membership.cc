@@ -188,6 +188,7 @@ Readiness AssessPod(const GangRef& ref, const Facts& facts, const GangMembership
   spec->checkpointable = pod->checkpointable;
   spec->block = pod->block;
   spec->priority = pod->priority;
+  spec->preempts = pod->preempts;
   spec->queue = QueueOf(nullptr, std::array{pod});
   spec->created = pod->created;
   if (auto waits = AddMember(*pod, facts, busy, *spec)) return *std::move(waits);
@@ -503,6 +504,8 @@ Readiness GangMembership::Assess(const GangRef& ref, const Facts& facts,
   const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
   spec->queue = QueueOf(gang.get(), members);
   spec->priority = PriorityOf(*gang, members);
+  spec->preempts = gang->preempts.value_or(
+      std::ranges::all_of(members, [](const auto& pod) { return pod->preempts; }));
   std::int32_t not_ready = 0;
   for (const auto& pod : members) {
     std::optional<Readiness> waits = AddUnbound(*pod, facts, busy, *spec);

@@ -143,6 +143,7 @@ std::string GangWish::ToString() const {
   add("failurePolicy", request.failure_policy, usual.failure_policy);
   add("startWithin", request.start_within, usual.start_within);
   add("maxRuntime", terms.max_runtime, "");
+  add("minRuntime", terms.min_runtime, "");
   add("capacityBlock", terms.block, "");
   if (terms.preemptible) text += ", preemptible";
   if (!terms.checkpointable) text += ", not checkpointable";
@@ -157,10 +158,12 @@ GangTerms ReadGangTerms(const Json& pod, std::string& fault) {
   terms.block = TextAt(pod, "annotations", "tahoma.dev/capacity-block");
   terms.preemptible = FlagAt(pod, "tahoma.dev/preemptible", false, fault);
   terms.checkpointable = FlagAt(pod, "tahoma.dev/checkpointable", true, fault);
-  const auto faults = FaultsOf({.max_runtime = terms.max_runtime});
-  if (!faults.empty()) {
-    fault = fmt::format("annotation tahoma.dev/max-runtime {}: {}", CutUtf8(terms.max_runtime, 64),
-                        faults.front().why);
+  terms.min_runtime = TextAt(pod, "annotations", "tahoma.dev/min-runtime");
+  for (const GangFault& one :
+       FaultsOf({.max_runtime = terms.max_runtime, .min_runtime = terms.min_runtime})) {
+    fault = fmt::format("annotation tahoma.dev/{} {}: {}",
+                        one.field == "maxRuntime" ? "max-runtime" : "min-runtime",
+                        CutUtf8(one.value, 64), one.why);
   }
   return terms;
 }

@@ -38,13 +38,18 @@
 
 namespace tahoma::controller {
 
+// The annotation of a Gang, or of any of its pods, that says when the gang has saved its state last
+// (RFC 3339).
+inline constexpr const char* kCheckpointAnnotation = "tahoma.dev/last-checkpoint";
+
 // The label of a Gang that was made for a wish.
 inline constexpr const char* kMadeGangLabel = "tahoma.dev/made-for-pods";
 
 // The annotations of a pod about the time and the place of a gang: tahoma.dev/max-runtime,
-// capacity-block, preemptible, checkpointable.
+// min-runtime, capacity-block, preemptible, checkpointable.
 struct GangTerms {
   std::string max_runtime;  // as the user wrote it; empty when there is none
+  std::string min_runtime;  // likewise
   std::string block;
   bool preemptible = false;
   bool checkpointable = true;

@@ -91,6 +91,13 @@ void ReadGangOfOne(const json& object, PodFact& pod) {
   pod.preemptible = terms.preemptible;
   pod.checkpointable = terms.checkpointable;
   if (!terms.max_runtime.empty()) pod.max_runtime = ParseRuntime(terms.max_runtime);
+  if (!terms.min_runtime.empty()) pod.min_runtime = ParseRuntime(terms.min_runtime);
+}
+
+// Returns nullopt for a text that is no time, since anybody may write it.
+std::optional<WallTime> ReadCheckpoint(Field metadata) {
+  const auto time = ParseTime(metadata.At("annotations").At(kCheckpointAnnotation).Text());
+  return time.ok() ? std::optional(*time) : std::nullopt;
 }
 
 void TakeFinalizers(Field metadata, BlockFact& block) {
@@ -227,6 +234,8 @@ absl::StatusOr<std::shared_ptr<const PodFact>> ParsePod(const json& object) {
   fact->gated = pod.gated;
   fact->created = pod.metadata.created;
   fact->priority = pod.priority;
+  fact->preempts = reading.root().At("spec").At("preemptionPolicy").Text() != kPreemptsNobody;
+  fact->checkpoint = ReadCheckpoint(metadata);
   fact->grace_seconds = pod.grace_seconds;
   fact->scheduled_at = pod.scheduled_at;
   fact->demand = {std::move(pod.selection)};
@@ -317,9 +326,14 @@ absl::StatusOr<std::shared_ptr<const GangFact>> ParseGang(const json& object) {
   gang->block = spec.At("capacityBlock").Text();
   gang->made = !reading.root().At("metadata").At("labels").At(kMadeGangLabel).Text().empty();
   gang->preemptible = spec.At("preemptible").Bool();
+  if (!request.preemption_policy.empty()) {
+    gang->preempts = request.preemption_policy != kPreemptsNobody;
+  }
+  gang->checkpoint = ReadCheckpoint(reading.root().At("metadata"));
   const Field checkpointable = spec.At("checkpointable");
   gang->checkpointable = !checkpointable.has_value() || checkpointable.Bool();
   if (!request.max_runtime.empty()) gang->max_runtime = ParseRuntime(request.max_runtime);
+  if (!request.min_runtime.empty()) gang->min_runtime = ParseRuntime(request.min_runtime);
   gang->failure_policy = ParsePolicy(request.failure_policy).value_or(FailurePolicy::kRestartAll);
   gang->start_within = ParseRuntime(request.start_within).value_or(kStartWithin);
   gang->spec_error = Describe(FaultsOf(request));

@@ -91,6 +91,7 @@ std::shared_ptr<const GangSpec> SpecOf(const GangRun& run, const GangFact& gang,
   alone.created = gang.created;
   alone.block = gang.block;
   alone.checkpointable = gang.checkpointable;
+  alone.preempts = gang.preempts.value_or(true);
   alone.preemptible = decision.preemptible;
   alone.priority = decision.priority;
   alone.reservation = decision.reservation;

@@ -5,27 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "controller/core/queue/end_terms.h"
 #include "controller/plan/decision.h"
 #include "controller/plan/loan_choice.h"
 
 namespace tahoma::controller {
-namespace {
-
-std::int64_t DevicesOf(const GangDecision& decision) {
-  std::int64_t count = 0;
-  for (const DecidedClaim& claim : decision.claims) {
-    count += std::ssize(claim.allocation.results);
-  }
-  return count;
-}
-
-std::int64_t WorkLost(const GangRun& run, std::int64_t devices, WallTime now) {
-  const auto since = run.bound_at() ? run.bound_at() : run.decision().placed;
-  if (!since || *since >= now) return 0;
-  return devices * std::chrono::duration_cast<std::chrono::seconds>(now - *since).count();
-}
-
-}  // namespace
 
 void Lending::EndDue(const ClusterState& cluster, WallTime now) {
   borrowers_.Update(cluster);
@@ -80,7 +64,8 @@ std::optional<std::vector<Lending::Guest>> Lending::Choose(const Queue& gangs,
                                                            WallTime now) const {
   std::vector<Loan> loans;
   for (const Guest& guest : among) {
-    loans.push_back({.chips = guest.chips, .work = WorkLost(*guest.run, guest.chips, now)});
+    loans.push_back(
+        {.chips = guest.chips, .work = EndTermsOf(*guest.run, runs_.facts(), now).work});
   }
   const auto chosen = ChooseLoans(loans, [&](const std::vector<std::size_t>& choice) {
     std::vector<const GangRun*> runs = ended;

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <string>
 
+#include "controller/core/queue/end_terms.h"
 #include "controller/plan/decision.h"
+#include "controller/plan/victims.h"
 
 namespace tahoma::controller {
 namespace {
@@ -15,7 +18,26 @@ GangRef RefOf(const GangSpec& gang) { return {gang.key, gang.single_pod}; }
 
 }  // namespace
 
+// The fleet during a search.
+struct Preemption::Field {
+  ClusterState fleet;                       // without `ending`
+  ClusterState beyond;                      // without `runs` either
+  std::vector<RunId> runs = {};             // may be ended
+  std::vector<RunningGang> may_end = {};    // the same runs
+  Runs ending = {};                         // end anyway, or because of the search
+  std::optional<WallTime> kept_until = {};  // when a minRuntime is over
+};
+
 void Preemption::OnSettled(const GangRef& ref) {
+  ended_for_.erase(ref);
+  if (const auto due = due_of_.find(ref); due != due_of_.end()) {
+    due_.erase({due->second, ref});
+    due_of_.erase(due);
+  }
+  Unkeep(ref);
+}
+
+void Preemption::Unkeep(const GangRef& ref) {
   if (ending_.erase(ref) > 0) promises_.OnSettled(ref);
 }
 
@@ -27,12 +49,12 @@ bool Preemption::IsWaitedFor(const Runs& ending) const {
 void Preemption::OnBlocked(const Queue& blocked, const ClusterState& cluster, WallTime now) {
   Queue group;  // of one priority
   for (const auto& gang : blocked) {
-    if (!gang->reservation.empty()) continue;
+    if (!gang->reservation.empty() || !gang->preempts) continue;
     const GangRef ref = RefOf(*gang);
     if (const auto known = ending_.find(ref); known != ending_.end()) {
       const Ending& ending = known->second;
       if (ending.place == PlaceOf(ref, *gang) && IsWaitedFor(ending.runs)) continue;
-      OnSettled(ref);  // what has ended was not enough
+      Unkeep(ref);  // the ended runs were not enough
     }
     if (!group.empty() && group.back()->priority != gang->priority) {
       Search(std::exchange(group, {}), cluster, now);
@@ -42,42 +64,126 @@ void Preemption::OnBlocked(const Queue& blocked, const ClusterState& cluster, Wa
   Search(std::move(group), cluster, now);
 }
 
-// Looks beyond one priority after the other until each gang of the group has found a place.
+std::vector<GangRef> Preemption::DrainDue(WallTime now) {
+  std::vector<GangRef> gangs;
+  while (!due_.empty() && due_.begin()->first <= now) {
+    gangs.push_back(due_.begin()->second);
+    due_of_.erase(gangs.back());
+    due_.erase(due_.begin());
+  }
+  return gangs;
+}
+
+std::optional<WallTime> Preemption::wake() const {
+  return due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
+}
+
+// Lets DrainDue return the gangs at that time, or at an earlier time where one is set.
+void Preemption::WaitUntil(const Queue& gangs, std::optional<WallTime> when) {
+  if (!when) return;
+  for (const auto& gang : gangs) {
+    const GangRef ref = RefOf(*gang);
+    const auto [known, added] = due_of_.try_emplace(ref, *when);
+    if (!added && known->second <= *when) continue;
+    if (!added) due_.erase({known->second, ref});
+    known->second = *when;
+    due_.insert({*when, ref});
+  }
+}
+
+// Adds a run of lower priority, unless the minRuntime is not over.
+void Preemption::AddRun(RunId id, WallTime now, Field& field) const {
+  const GangRun& run = *runs_.FindRun(id);
+  const GangDecision& decision = run.decision();
+  const EndTerms terms = EndTermsOf(run, runs_.facts(), now);
+  if (!run.ending() && terms.kept_until) {
+    field.kept_until = std::min(field.kept_until.value_or(*terms.kept_until), *terms.kept_until);
+    return;
+  }
+  ReleaseDecided(decision, field.beyond);
+  if (run.ending()) {
+    ReleaseDecided(decision, field.fleet);
+    field.ending.insert(id);
+    return;
+  }
+  RunningGang gang = {.claims = {},
+                      .pods = {},
+                      .work = terms.work,
+                      .priority = decision.priority,
+                      .begun = terms.begun};
+  for (const DecidedClaim& claim : decision.claims) {
+    if (!claim.allocated_before) gang.claims.push_back(claim.uid);
+  }
+  for (const DecidedPod& pod : decision.pods) gang.pods.push_back({decision.key.ns, pod.name});
+  field.runs.push_back(id);
+  field.may_end.push_back(std::move(gang));
+}
+
+// Looks beyond the priorities, from the lowest on, until each gang of the group has a place.
 void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) {
   const auto& all = runs_.preemptible();
   if (group.empty() || all.empty() || all.begin()->first >= group.front()->priority) return;
   const std::int32_t priority = group.front()->priority;
   const GangSpec& last = *group.back();
-  ClusterState fleet =
+  ClusterState view =
       promises_.ViewOf(cluster, promises_.Binding(PlaceOf(RefOf(last), last), last, now));
-  Runs gone;
+  Field field = {.fleet = view, .beyond = std::move(view)};
+  std::size_t looked = 0;
   auto next = all.begin();
   const auto is_lower = [&] {
-    return next != all.end() && next->first < priority && gone.size() < kRunsMost;
+    return next != all.end() && next->first < priority && looked < kRunsMost;
   };
   for (int tier = 1; tier <= kTiersMost && is_lower() && !group.empty(); ++tier) {
     for (const std::int32_t of = next->first;
-         is_lower() && (next->first == of || tier == kTiersMost); ++next) {
-      ReleaseDecided(runs_.FindRun(next->second)->decision(), fleet);
-      gone.insert(next->second);
+         is_lower() && (next->first == of || tier == kTiersMost); ++next, ++looked) {
+      AddRun(next->second, now, field);
     }
     Queue rest;
-    for (const Decision& decision : plan_(fleet, group, now, Explaining::kNone)) {
-      if (!decision.placement) {
-        rest.push_back(decision.gang);
-        continue;
-      }
-      Keep(decision.gang, *decision.placement, gone, cluster, now);
-      for (auto& holding : decision.placement->Holdings(*decision.gang, now)) {
-        fleet.Hold(std::move(holding));
-      }
+    for (const Decision& decision : plan_(field.beyond, group, now, Explaining::kNone)) {
+      const bool found = decision.placement && SearchFor(decision.gang, cluster, now, field);
+      if (!found) rest.push_back(decision.gang);
     }
     group = std::move(rest);
   }
+  WaitUntil(group, field.kept_until);
 }
 
-// Returns the runs among those that have chips of the holding, wholly or in part: cores of two
-// sizes exclude each other on one chip.
+// Ends the fewest runs for the gang. Returns whether the gang has a place then.
+bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const ClusterState& cluster,
+                           WallTime now, Field& field) {
+  const auto ended = ended_for_.find(RefOf(*gang));
+  std::vector<RunningGang> among;
+  std::vector<std::size_t> index;
+  for (std::size_t i = 0; i < field.runs.size(); ++i) {
+    const GangRun& run = *runs_.FindRun(field.runs[i]);
+    if (field.ending.contains(run.id())) continue;
+    const GangRef ref{run.decision().key, run.decision().single};
+    if (ended != ended_for_.end() && ended->second.contains(ref)) continue;
+    among.push_back(field.may_end[i]);
+    index.push_back(i);
+  }
+  const auto place = [&](const ClusterState& fleet) {
+    return plan_(fleet, {gang}, now, Explaining::kNone).front().placement;
+  };
+  const auto victims = ChooseVictims(field.fleet, *gang, among, now, place);
+  if (!victims) return false;
+  Runs ending;
+  for (const std::size_t victim : victims->gangs) ending.insert(field.runs[index[victim]]);
+  field.fleet = Without(field.fleet, among, victims->gangs);
+  const Placement& placement = victims->placement;
+  const auto holdings = placement.Holdings(*gang, now);
+  for (const auto& holding : holdings) {
+    ending.merge(HoldersOf(*holding, field.ending, cluster));
+    field.fleet.Hold(holding);
+    field.beyond.Hold(holding);
+  }
+  field.ending.insert(ending.begin(), ending.end());
+  Keep(gang, placement, std::move(ending), now);
+  return true;
+}
+
+// Returns the runs of `among` with chips of the holding, wholly or in part: cores of two sizes
+// exclude each other on a chip.
 Preemption::Runs Preemption::HoldersOf(const Holding& holding, const Runs& among,
                                        const ClusterState& cluster) const {
   Runs holders;
@@ -95,27 +201,25 @@ Preemption::Runs Preemption::HoldersOf(const Holding& holding, const Runs& among
   return holders;
 }
 
+// Ends the runs, and promises the placement to the gang.
 void Preemption::Keep(const std::shared_ptr<const GangSpec>& gang, const Placement& placement,
-                      const Runs& gone, const ClusterState& cluster, WallTime now) {
+                      Runs ending, WallTime now) {
+  if (ending.empty()) return;  // nobody is in the way
   const GangRef ref = RefOf(*gang);
-  Ending ending{.place = PlaceOf(ref, *gang), .runs = {}};
   Promise promise;
   promise.kind = PromiseKind::kPreempt;
   promise.holder = gang->Describe();
   promise.place = placement.ToString();
   promise.holdings = PromisedHoldings(*gang, placement, now);
-  for (const auto& holding : promise.holdings) {
-    ending.runs.merge(HoldersOf(*holding, gone, cluster));
-  }
-  if (ending.runs.empty()) return;  // nobody is in its way
-  promises_.Keep(gang, std::move(promise));
-  if (promises_.Find(ref) == nullptr) return;  // there are promises enough
-  for (const RunId run : ending.runs) {
-    if (runs_.FindRun(run)->ending()) continue;
-    runs_.End(run, EndCause::kPreempted,
+  if (!promises_.Keep(gang, std::move(promise))) return;  // there are promises enough
+  for (const RunId id : ending) {
+    const GangRun& run = *runs_.FindRun(id);
+    if (run.ending()) continue;
+    ended_for_[ref].insert({run.decision().key, run.decision().single});
+    runs_.End(id, EndCause::kPreempted,
               fmt::format("{} of priority {} needs its hardware", Describe(ref), gang->priority));
   }
-  ending_[ref] = std::move(ending);
+  ending_[ref] = {.place = PlaceOf(ref, *gang), .runs = std::move(ending)};
 }
 
 }  // namespace tahoma::controller

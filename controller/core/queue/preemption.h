@@ -4,9 +4,10 @@
 //   preemption.OnBlocked({gang}, cluster, now);     // the planner found no place for it
 //   preemption.OnSettled(ref);                      // it has a place, or waits for something else
 //
-// Those of the lowest priorities end, and none when that would not help. The gang is promised the
-// place that the planner finds without them (promises.h): until the last of them has gone, that is
-// kept from all gangs behind it in the order of service.
+// The lowest priorities end first, of equal priorities the fewest runs, then the runs that lose
+// least work (plan/victims.h). No run ends in vain, before its minRuntime is over, or twice for the
+// same gang. The gang is promised the place that the planner finds without the ended runs
+// (promises.h): until the last run has gone, the place is kept from all gangs behind.
 //
 // Scope: which runs end, and for whom. Hardware that is lent by Capacity Blocks: lending.h.
 //
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -50,24 +52,39 @@ class Preemption {
   void OnBlocked(const Queue& blocked, const ClusterState& cluster, WallTime now);
   // The gang waits for nobody's end any more.
   void OnSettled(const GangRef& ref);
+  // Takes the gangs for which more runs may end than before: a minRuntime is over.
+  std::vector<GangRef> DrainDue(WallTime now);
+  // The time at which DrainDue has something without any news.
+  std::optional<WallTime> wake() const;
 
  private:
   using Runs = std::set<RunId>;
 
+  struct Field;
+
   bool IsWaitedFor(const Runs& ending) const;
+  void Unkeep(const GangRef& ref);
   void Search(Queue group, const ClusterState& cluster, WallTime now);
-  void Keep(const std::shared_ptr<const GangSpec>& gang, const Placement& placement,
-            const Runs& gone, const ClusterState& cluster, WallTime now);
+  void AddRun(RunId id, WallTime now, Field& field) const;
+  bool SearchFor(const std::shared_ptr<const GangSpec>& gang, const ClusterState& cluster,
+                 WallTime now, Field& field);
+  void WaitUntil(const Queue& gangs, std::optional<WallTime> when);
+  void Keep(const std::shared_ptr<const GangSpec>& gang, const Placement& placement, Runs ending,
+            WallTime now);
   Runs HoldersOf(const Holding& holding, const Runs& among, const ClusterState& cluster) const;
 
   GangRuns& runs_;
   Promises& promises_;
   const PlanFunction plan_;
   struct Ending {
-    ServicePlace place;  // of the gang that they end for
+    ServicePlace place;  // of the gang that others end for
     Runs runs;
   };
   absl::flat_hash_map<GangRef, Ending> ending_;
+  // The gangs that were ended for each gang that waits.
+  absl::flat_hash_map<GangRef, std::set<GangRef>> ended_for_;
+  absl::flat_hash_map<GangRef, WallTime> due_of_;
+  std::set<std::pair<WallTime, GangRef>> due_;
 };
 
 }  // namespace tahoma::controller

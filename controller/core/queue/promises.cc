@@ -321,16 +321,17 @@ void Promises::OnSettled(const GangRef& ref) {
   place_of_.erase(place);
 }
 
-void Promises::Keep(const std::shared_ptr<const GangSpec>& gang, Promise promise) {
+bool Promises::Keep(const std::shared_ptr<const GangSpec>& gang, Promise promise) {
   const GangRef ref = HolderOf(*gang);
   const ServicePlace place = PlaceOf(ref, *gang);
   const auto known = place_of_.find(ref);
   if (known != place_of_.end() && known->second != place) OnSettled(ref);
-  if (!entries_.contains(place) && !MakeRoomFor(place)) return;
+  if (!entries_.contains(place) && !MakeRoomFor(place)) return false;
   place_of_[ref] = place;
   Entry& entry = entries_[place];
   entry.gang = gang;
   Set(entry, std::make_shared<const Promise>(std::move(promise)), seen_);
+  return true;
 }
 
 void Promises::Improve(const ServicePlace& place, Entry& entry, const ClusterState& cluster,

@@ -80,8 +80,8 @@ class Promises {
                WallTime now);
   // The gang's run has news.
   void OnRun(const GangRef& ref, WallTime now);
-  // Promises the gang a place that others are ended for.
-  void Keep(const std::shared_ptr<const GangSpec>& gang, Promise promise);
+  // Promises the gang a place that others are ended for. Returns whether there was room for that.
+  bool Keep(const std::shared_ptr<const GangSpec>& gang, Promise promise);
 
   // Returns whether OnBlocked would be news: the gang has no entry, and may have one.
   bool Wants(const ServicePlace& place) const;

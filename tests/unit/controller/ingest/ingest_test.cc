@@ -90,6 +90,8 @@ TEST(ParsePodTest, AnnotationsOfAPodWithoutAGangSayWhatAGangsSpecSays) {
   object["metadata"]["annotations"] = {{"tahoma.dev/preemptible", "true"},
                                        {"tahoma.dev/checkpointable", "false"},
                                        {"tahoma.dev/max-runtime", "1h30m"},
+                                       {"tahoma.dev/min-runtime", "20m"},
+                                       {"tahoma.dev/last-checkpoint", "2026-11-30T10:00:00Z"},
                                        {"tahoma.dev/capacity-block", "team-a/train"}};
   object["spec"]["terminationGracePeriodSeconds"] = 90;
   EXPECT_FALSE((*ParsePod(object))->preemptible) << "its Gang says it";
@@ -98,6 +100,8 @@ TEST(ParsePodTest, AnnotationsOfAPodWithoutAGangSayWhatAGangsSpecSays) {
   EXPECT_TRUE(pod->preemptible);
   EXPECT_FALSE(pod->checkpointable);
   EXPECT_EQ(pod->max_runtime, std::chrono::minutes(90));
+  EXPECT_EQ(pod->min_runtime, std::chrono::minutes(20));
+  EXPECT_EQ(pod->checkpoint, *ParseTime("2026-11-30T10:00:00Z"));
   EXPECT_EQ(pod->block, "team-a/train");
   EXPECT_EQ(pod->grace(), std::chrono::seconds(90));
   EXPECT_EQ(pod->spec_error, "");
@@ -105,6 +109,10 @@ TEST(ParsePodTest, AnnotationsOfAPodWithoutAGangSayWhatAGangsSpecSays) {
   EXPECT_EQ((*ParsePod(object))->spec_error,
             "annotation tahoma.dev/max-runtime soon: must be numbers of at most nine digits, each "
             "with h, m or s, such as 90m or 1h30m");
+  object["metadata"]["annotations"] = {{"tahoma.dev/min-runtime", "1d"},
+                                       {"tahoma.dev/last-checkpoint", "just now"}};
+  EXPECT_THAT((*ParsePod(object))->spec_error, HasSubstr("tahoma.dev/min-runtime 1d: must be"));
+  EXPECT_EQ((*ParsePod(object))->checkpoint, std::nullopt);
   object["metadata"]["annotations"] = {{"tahoma.dev/preemptible", "yes"}};
   EXPECT_EQ((*ParsePod(object))->spec_error,
             "annotation tahoma.dev/preemptible is yes, must be true or false");
@@ -216,6 +224,21 @@ TEST(ParseGangTest, MaxRuntimeIsASumOfParts) {
             "shape 3x5x2: each side must be 1, 2 or 4; 3 and 5 are not; slices 3: must divide "
             "spec.members (4): every slice has the same number of pods; maxRuntime soon: must be "
             "numbers of at most nine digits, each with h, m or s, such as 90m or 1h30m");
+}
+
+TEST(ParseGangTest, WhomItEndsAndWhenItMayBeEndedAreSaid) {
+  json gang = ParseJson(R"({"metadata": {"name": "g", "namespace": "ns",
+      "annotations": {"tahoma.dev/last-checkpoint": "2026-11-30T10:00:00Z"}},
+    "spec": {"members": 1, "minRuntime": "30m", "preemptionPolicy": "Never"}})");
+  EXPECT_EQ((*ParseGang(gang))->min_runtime, std::chrono::minutes(30));
+  EXPECT_EQ((*ParseGang(gang))->preempts, false);
+  EXPECT_EQ((*ParseGang(gang))->checkpoint, *ParseTime("2026-11-30T10:00:00Z"));
+  gang["spec"].erase("preemptionPolicy");
+  EXPECT_EQ((*ParseGang(gang))->preempts, std::nullopt) << "its pods say it";
+  json pod = PodJson();
+  EXPECT_TRUE((*ParsePod(pod))->preempts);
+  pod["spec"]["preemptionPolicy"] = "Never";
+  EXPECT_FALSE((*ParsePod(pod))->preempts);
 }
 
 TEST(ParseGangTest, ThePastIsThatOfAGangThatHasStarted) {

@@ -94,7 +94,15 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{{.max_runtime = "h"}, std::string("maxRuntime h") + kRuntime},
                       Case{{.max_runtime = "1000000000s"},
                            std::string("maxRuntime 1000000000s") + kRuntime},
-                      Case{{.max_runtime = "1d"}, std::string("maxRuntime 1d") + kRuntime}));
+                      Case{{.max_runtime = "1d"}, std::string("maxRuntime 1d") + kRuntime},
+                      Case{{.min_runtime = "1d"}, std::string("minRuntime 1d") + kRuntime}));
+
+INSTANTIATE_TEST_SUITE_P(
+    PreemptionPolicies, GangRulesTable,
+    ::testing::Values(Case{{.preemption_policy = "Never"}, ""},
+                      Case{{.preemption_policy = "PreemptLowerPriority"}, ""},
+                      Case{{.preemption_policy = "never"},
+                           "preemptionPolicy never: must be PreemptLowerPriority or Never"}));
 
 TEST(GangRulesTest, ALongValueIsNotRepeatedWhole) {
   const GangRequest request{.shape = std::string(1 << 20, '4'),

@@ -32,6 +32,8 @@ Json GangOf(const GangRequest& request) {
   if (!request.shape.empty()) spec["shape"] = request.shape;
   if (request.chips) spec["chips"] = *request.chips;
   if (!request.max_runtime.empty()) spec["maxRuntime"] = request.max_runtime;
+  if (!request.min_runtime.empty()) spec["minRuntime"] = request.min_runtime;
+  if (!request.preemption_policy.empty()) spec["preemptionPolicy"] = request.preemption_policy;
   Json gang = {{"apiVersion", "tahoma.dev/v1alpha1"},
                {"kind", "Gang"},
                {"metadata", {{"name", "g"}, {"namespace", "default"}}},
@@ -103,6 +105,11 @@ class RandomRequest {
     if (rng_.Chance(1, 8)) request.min_members = Number({1, 2, 3, 4, 8, 128, 4096, 4097, 0, -1});
     if (rng_.Chance(1, 4)) {
       request.max_runtime = Text({"1h", "30m", "5s", "0s", "123456789", "0", "h", "-", "1d"});
+    }
+    if (rng_.Chance(1, 8)) request.min_runtime = Text({"1h", "30m", "5s", "0s", "h", "1d"});
+    if (rng_.Chance(1, 8)) {
+      constexpr const char* kPolicies[] = {"Never", "PreemptLowerPriority", "never"};
+      request.preemption_policy = kPolicies[rng_.Below(3)];
     }
     if (rng_.Chance(1, 8)) request.start_within = Text({"1h", "30m", "5s", "0s", "h", "1d"});
     if (rng_.Chance(1, 8)) {

@@ -2,11 +2,17 @@
 
 #include "controller/core/queue/preemption.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 
+#include "lib/base/rng.h"
 #include "tests/unit/controller/core/core_world.h"
 
 namespace tahoma::controller {
@@ -39,7 +45,7 @@ class PreemptionTest : public ::testing::Test {
   World world_;
 };
 
-// The defect: it waited for the other's end.
+// The defect: the gang waited for the other's end.
 TEST_F(PreemptionTest, AGangGetsTheHardwareOfAPreemptibleOneOfLowerPriority) {
   Add("low", 16, -10, true);
   EXPECT_EQ(NodeOf("low"), "node-a");
@@ -80,7 +86,7 @@ TEST_F(PreemptionTest, TheLowestPriorityEndsFirst) {
   EXPECT_EQ(Preempted(), 2);
 }
 
-// What is free already, too: else those who were ended were ended in vain.
+// Free chips are kept, too: else runs would end in vain.
 TEST_F(PreemptionTest, ThePlaceIsKeptFromGangsBehindUntilTheOthersHaveGone) {
   Add("low", 8, -10, true);
   world_.api.AddGang("high", 1);
@@ -112,7 +118,7 @@ TEST_F(PreemptionTest, NothingIsKeptForAGangThatHasGone) {
   EXPECT_EQ(world_.api.pods().at("small").node, "node-a");
 }
 
-// Whose priority is higher than that of the gang for which others end.
+// The first gang has a higher priority than the gang for which others end.
 TEST_F(PreemptionTest, NothingIsKeptFromGangsThatAreServedBefore) {
   Add("low", 8, -10, true);
   world_.api.AddGang("high", 1);
@@ -136,6 +142,163 @@ TEST_F(PreemptionTest, APriorityIsKnownAfterARestart) {
     world_.api.FinishPod("high" + suffix + "-0", true);
     Settle();
   }
+}
+
+TEST_F(PreemptionTest, OneGangEndsWhereTwoWouldHaveTo) {
+  world_.api.AddNode("node-b");
+  Add("half", 8, -10, true);
+  Add("other", 8, -10, true);
+  Add("whole", 16, -10, true);
+  Add("high", 16, 1000);
+  EXPECT_EQ(NodeOf("whole"), "gone");
+  EXPECT_EQ(NodeOf("half"), "node-a");
+  EXPECT_EQ(NodeOf("other"), "node-a");
+  EXPECT_EQ(Preempted(), 1);
+}
+
+// Work counts since the last checkpoint, by an annotation of the Gang or of a pod.
+TEST_F(PreemptionTest, TheGangThatLosesLeastWorkEnds) {
+  for (const char* node : {"node-b", "node-c", "node-d"}) world_.api.AddNode(node);
+  Add("first", 16, -10, true);
+  Add("gang-says", 16, -10, true);
+  Add("pod-says", 16, -10, true);
+  Add("no-use", 16, -10, true);
+  world_.MoveTo(world_.Time().wall + std::chrono::hours(1));
+  const auto ago = [&](int minutes) { return world_.Time().wall - std::chrono::minutes(minutes); };
+  world_.api.ChangeGang("gang-says", [&](GangFact& gang) { gang.checkpoint = ago(20); });
+  world_.api.ChangePod("pod-says-0", [&](PodFact& pod) { pod.checkpoint = ago(10); });
+  world_.api.ChangeGang("no-use", [&](GangFact& gang) {
+    gang.checkpoint = ago(1);
+    gang.checkpointable = false;
+  });
+  Settle();
+  Add("high", 16, 1000);
+  EXPECT_EQ(NodeOf("pod-says"), "gone");
+  Add("next", 16, 1000);
+  EXPECT_EQ(NodeOf("gang-says"), "gone");
+  EXPECT_EQ(NodeOf("no-use"), "node-d");
+  EXPECT_EQ(Preempted(), 2);
+}
+
+TEST_F(PreemptionTest, NobodyEndsBeforeItsMinRuntimeIsOver) {
+  world_.api.AddGang("low", 1);
+  world_.api.ChangeGang("low", [](GangFact& gang) {
+    gang.priority = -10;
+    gang.preemptible = true;
+    gang.min_runtime = std::chrono::hours(1);
+  });
+  world_.api.AddPodWithClaim("low-0", "low", 16);
+  Settle();
+  const WallTime begun = world_.Time().wall;
+  Add("high", 16, 1000);
+  EXPECT_EQ(NodeOf("low"), "node-a");
+  world_.MoveTo(begun + std::chrono::minutes(55));
+  EXPECT_EQ(NodeOf("low"), "node-a");
+  EXPECT_EQ(NodeOf("high"), "");
+  world_.MoveTo(begun + std::chrono::minutes(61));
+  EXPECT_EQ(NodeOf("low"), "gone");
+  EXPECT_EQ(NodeOf("high"), "node-a");
+}
+
+TEST_F(PreemptionTest, APolicyOfNeverEndsNobody) {
+  Add("low", 16, -10, true);
+  world_.api.AddGang("high", 1);
+  world_.api.ChangeGang("high", [](GangFact& gang) {
+    gang.priority = 1000;
+    gang.preempts = false;
+  });
+  world_.api.AddPodWithClaim("high-0", "high", 16);
+  Settle();
+  EXPECT_EQ(NodeOf("low"), "node-a");
+  EXPECT_EQ(NodeOf("high"), "");
+  world_.api.ChangeGang("high", [](GangFact& gang) { gang.preempts.reset(); });
+  Settle();
+  EXPECT_EQ(NodeOf("high"), "node-a");
+}
+
+// Kueue 13662: two workloads end for a third. The first to go came back before the second had gone,
+// and was ended again, for ever.
+TEST_F(PreemptionTest, WhoeverEndsFirstDoesNotComeBackBeforeTheOthersHaveGone) {
+  world_.api.AddNode("node-b");
+  Add("early", 16, -10, true);
+  Add("late", 16, -10, true);
+  world_.api.AddGang("high", 2);
+  world_.api.ChangeGang("high", [](GangFact& gang) { gang.priority = 1000; });
+  world_.api.AddPodWithClaim("high-0", "high", 16);
+  world_.api.AddPodWithClaim("high-1", "high", 16);
+  Settle(false);
+  EXPECT_EQ(Preempted(), 2);
+  world_.api.FinishPod("early-0", false);
+  Settle(false);
+  for (int round = 0; round < 5; ++round) {
+    const std::string name = "early-again-" + std::to_string(round);
+    world_.api.AddPodWithClaim(name, "", 16);
+    Settle(false);
+    EXPECT_EQ(world_.api.pods().at(name).node, "");
+  }
+  EXPECT_EQ(Preempted(), 2);
+  Settle();
+  EXPECT_NE(world_.api.pods().at("high-0").node, "");
+  EXPECT_NE(world_.api.pods().at("high-1").node, "");
+  EXPECT_EQ(Preempted(), 2);
+}
+
+// A day of gangs that come, run and go, on a fleet that is too small. An ended gang comes again at
+// once, with new pods.
+TEST_F(PreemptionTest, ADayOfRandomLoadHasNoCycles) {
+  for (const char* node : {"node-b", "node-c"}) world_.api.AddNode(node);
+  struct Load {
+    std::int32_t priority = 0;
+    WallTime ends;
+    int pods = 0;  // made so far
+    bool over = false;
+  };
+  Rng rng(47);
+  std::map<std::string, Load> all;
+  const auto make_pod = [&](const std::string& name, Load& load) {
+    world_.api.AddPodWithClaim(fmt::format("{}-{}", name, load.pods++), name,
+                               1 << (1 + rng.Below(4)));
+  };
+  const WallTime end = world_.Time().wall + std::chrono::hours(24);
+  for (int count = 0; world_.Time().wall < end;) {
+    if (count < 120) {
+      const std::string name = "g" + std::to_string(count++);
+      Load& load = all[name];
+      load.priority = static_cast<std::int32_t>(rng.Below(4)) * 10;
+      load.ends = world_.Time().wall + std::chrono::minutes(20 + rng.Below(120));
+      world_.api.AddGang(name, 1);
+      world_.api.ChangeGang(name, [&](GangFact& gang) {
+        gang.priority = load.priority;
+        gang.preemptible = rng.Chance(3, 4);
+        if (rng.Chance(1, 4)) gang.min_runtime = std::chrono::minutes(rng.Below(40));
+      });
+      make_pod(name, load);
+    }
+    world_.MoveTo(world_.Time().wall + std::chrono::minutes(12));
+    for (auto& [name, load] : all) {
+      if (load.over) continue;
+      const std::string pod = fmt::format("{}-{}", name, load.pods - 1);
+      const auto found = world_.api.pods().find(pod);
+      if (found == world_.api.pods().end()) {
+        make_pod(name, load);
+      } else if (!found->second.node.empty() && load.ends <= world_.Time().wall) {
+        world_.api.FinishPod(pod, true);
+        load.over = true;
+      }
+    }
+  }
+  // "gang default/g1 of priority 20 needs its hardware", about gang default/g2.
+  std::set<std::pair<std::string, std::string>> pairs;
+  for (const EventNote& event : world_.api.events()) {
+    if (event.reason != "GangPreempted" || event.about != EventSubject::kGang) continue;
+    const std::size_t at = event.message.find("gang default/") + 13;
+    const std::string by = event.message.substr(at, event.message.find(' ', at) - at);
+    ASSERT_TRUE(all.contains(by)) << event.message;
+    EXPECT_GT(all.at(by).priority, all.at(event.name).priority) << event.message;
+    EXPECT_TRUE(pairs.emplace(by, event.name).second) << event.name << ": " << event.message;
+  }
+  EXPECT_GT(pairs.size(), 10U);
+  EXPECT_THAT(world_.api.faults, IsEmpty());
 }
 
 }  // namespace

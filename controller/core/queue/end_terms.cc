@@ -1,0 +1,71 @@
+#include "controller/core/queue/end_terms.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "controller/plan/decision.h"
+
+namespace tahoma::controller {
+namespace {
+
+using std::chrono::seconds;
+
+// The words of the Gang and the pods of a run, as far as these objects still exist.
+struct Said {
+  std::optional<seconds> min_runtime;
+  bool checkpointable = true;
+  std::optional<WallTime> checkpoint;  // the last
+};
+
+Said SaidOf(const GangDecision& decision, const Facts& facts) {
+  Said said;
+  const auto see = [&](const std::optional<WallTime>& checkpoint) {
+    if (checkpoint) said.checkpoint = std::max(said.checkpoint.value_or(*checkpoint), *checkpoint);
+  };
+  const auto take = [&](const auto& fact) {
+    said.min_runtime = fact.min_runtime;
+    said.checkpointable = fact.checkpointable;
+    see(fact.checkpoint);
+  };
+  if (!decision.single) {
+    const auto gang = facts.gangs.Find(decision.key);
+    if (gang != nullptr && gang->uid == decision.uid) take(*gang);
+  }
+  for (const DecidedPod& one : decision.pods) {
+    const auto pod = facts.pods.Find(PodKey{decision.key.ns, one.name});
+    if (pod == nullptr || pod->uid != one.uid) continue;
+    if (decision.single) take(*pod);
+    if (!decision.single) see(pod->checkpoint);
+  }
+  return said;
+}
+
+}  // namespace
+
+std::int64_t DevicesOf(const GangDecision& decision) {
+  std::int64_t count = 0;
+  for (const DecidedClaim& claim : decision.claims) {
+    count += std::ssize(claim.allocation.results);
+  }
+  return count;
+}
+
+EndTerms EndTermsOf(const GangRun& run, const Facts& facts, WallTime now) {
+  const Said said = SaidOf(run.decision(), facts);
+  EndTerms terms;
+  terms.begun = run.bound_at().value_or(run.decision().placed.value_or(now));
+  WallTime since = terms.begun;
+  if (said.checkpointable && said.checkpoint) since = std::max(since, *said.checkpoint);
+  if (since < now) {
+    terms.work =
+        DevicesOf(run.decision()) * std::chrono::duration_cast<seconds>(now - since).count();
+  }
+  if (said.min_runtime) {
+    const WallTime end = EndOf(run.bound_at().value_or(now), *said.min_runtime);
+    if (end > now) terms.kept_until = end;
+  }
+  return terms;
+}
+
+}  // namespace tahoma::controller
