@@ -62,8 +62,11 @@ ClusterState Without(const ClusterState& view, std::span<const RunningGang> gang
 }
 
 RoomByEnding::RoomByEnding(const ClusterState& view, const GangSpec& gang, const Placement& all,
-                           std::span<const RunningGang> gangs, WallTime now)
-    : gangs_(gangs.begin(), gangs.end()), rank_(gangs.size()), sites_of_(gangs.size()) {
+                           std::span<const RunningGang> gangs, WallTime now, EndOrder order_of_cost)
+    : order_(order_of_cost),
+      gangs_(gangs.begin(), gangs.end()),
+      rank_(gangs.size()),
+      sites_of_(gangs.size()) {
   std::vector<std::size_t> order(gangs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) {
@@ -207,11 +210,12 @@ ChipMask RoomByEnding::FreeOf(const Site& site, const Flags& ended) {
 }
 
 EndCost RoomByEnding::CostOf(const Ended& ended) const {
-  EndCost cost = {.gangs = ended.size(), .work = 0, .ranks = {}};
+  EndCost cost = {.first = std::ssize(ended), .second = 0, .ranks = {}};
   for (const std::size_t i : ended) {
-    cost.work += gangs_[i].work;
+    cost.second += gangs_[i].work;
     cost.ranks.push_back(rank_[i]);
   }
+  if (order_ == EndOrder::kLeastWork) std::swap(cost.first, cost.second);
   std::ranges::sort(cost.ranks);
   return cost;
 }
@@ -340,12 +344,14 @@ Ended RoomByEnding::Greedy() const {
   std::vector<bool> old(sites_.size(), true);
   for (std::size_t have = PartsWith(ended); have < parts_;) {
     const auto is_better = [left = parts_ - have](const Offer& a, const Offer& b) {
-      const std::size_t x = std::min(a.gain, left);
-      const std::size_t y = std::min(b.gain, left);
-      if (a.cost.gangs * y != b.cost.gangs * x) return a.cost.gangs * y < b.cost.gangs * x;
-      const double u = static_cast<double>(a.cost.work) * static_cast<double>(y);
-      const double v = static_cast<double>(b.cost.work) * static_cast<double>(x);
-      return u != v ? u < v : a.cost.ranks < b.cost.ranks;
+      const auto x = static_cast<double>(std::min(a.gain, left));
+      const auto y = static_cast<double>(std::min(b.gain, left));
+      const double first_a = static_cast<double>(a.cost.first) / x;
+      const double first_b = static_cast<double>(b.cost.first) / y;
+      if (first_a != first_b) return first_a < first_b;
+      const double second_a = static_cast<double>(a.cost.second) / x;
+      const double second_b = static_cast<double>(b.cost.second) / y;
+      return second_a != second_b ? second_a < second_b : a.cost.ranks < b.cost.ranks;
     };
     const Offer* best = nullptr;
     for (std::size_t i = 0; i < sites_.size(); ++i) {
@@ -430,10 +436,15 @@ class RoomByEnding::Comparison {
     }
     const std::size_t left = room_.parts_ - parts;
     for (std::size_t i = from; i < order_.size() && steps_ > 0; ++i, --steps_) {
-      const std::size_t more = (left + most_[i] - 1) / most_[i];
-      if (set.size() + more > cost_.gangs) return;
-      const std::int64_t with = work + room_.gangs_[order_[i]].work;
-      if (set.size() + 1 == cost_.gangs && with > cost_.work) return;  // and so do the rest
+      const std::int64_t with = work + room_.gangs_[order_[i]].work;  // the rest lose no less
+      const auto size = static_cast<std::int64_t>(set.size());
+      if (room_.order_ == EndOrder::kLeastWork) {
+        if (with > cost_.first) return;
+      } else {
+        const auto more = static_cast<std::int64_t>((left + most_[i] - 1) / most_[i]);
+        if (size + more > cost_.first) return;
+        if (size + 1 == cost_.first && with > cost_.second) return;
+      }
       Ended larger = set;
       larger.push_back(order_[i]);
       const std::size_t gain = room_.Gain({order_[i]}, ended);

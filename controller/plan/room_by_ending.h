@@ -47,11 +47,16 @@ using Ended = std::vector<std::size_t>;
 ClusterState Without(const ClusterState& view, std::span<const RunningGang> gangs,
                      std::span<const std::size_t> ended);
 
-// The cost of ending gangs: the fewest gangs, then the least work, then the lowest priorities and
-// the gangs that began last.
+enum class EndOrder : std::uint8_t {
+  kFewest,     // the fewest gangs, then the least work
+  kLeastWork,  // the least work, then the fewest gangs
+};
+
+// The cost of ending gangs: their number and their work in the order that counts, then the lowest
+// priorities and the gangs that began last.
 struct EndCost {
-  std::size_t gangs = 0;
-  std::int64_t work = 0;
+  std::int64_t first = 0;
+  std::int64_t second = 0;
   std::vector<std::size_t> ranks;  // ascending; the first in rank ends first
 
   friend auto operator<=>(const EndCost&, const EndCost&) = default;
@@ -65,7 +70,8 @@ class RoomByEnding {
 
   // `all` is the gang's placement in the fleet where each of `gangs` has ended.
   RoomByEnding(const ClusterState& view, const GangSpec& gang, const Placement& all,
-               std::span<const RunningGang> gangs, WallTime now);
+               std::span<const RunningGang> gangs, WallTime now,
+               EndOrder order = EndOrder::kFewest);
 
   // Returns whether the gang's parts are alike. Else the room is not known.
   bool known() const { return known_; }
@@ -112,6 +118,7 @@ class RoomByEnding {
   std::size_t PartsWith(const Flags& ended) const;
   Flags FlagsOf(const Ended& ended) const;
 
+  const EndOrder order_;
   std::vector<RunningGang> gangs_;
   std::vector<std::size_t> rank_;  // by gang
   bool known_ = false;

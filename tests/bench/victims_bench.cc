@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/plan/defragment.h"
 #include "controller/plan/planner.h"
 #include "controller/plan/victims.h"
 #include "lib/base/check.h"
@@ -92,6 +93,47 @@ BENCHMARK(ChooseForOne)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(ChooseForMany)
     ->Name("fleet_1m_preemption_plan_ms")
+    ->Iterations(5)
+    ->Unit(benchmark::kMillisecond);
+
+// 41 UltraServers have a gang of two nodes each that may move, and the others are full but for a few
+// that have two nodes free.
+void MoveForUltraServers(benchmark::State& run) {
+  constexpr int kMoved = 41;
+  ClusterState fleet;
+  std::vector<MovableGang> movable;
+  for (int i = 0; i < kUltraServers; ++i) {
+    AddUltraServer(fleet, fmt::format("us-{}", i), false);
+    if (i % 300 != 0 || std::ssize(movable) == kMoved) {
+      Occupy(fleet, i, 0, i % 200 == 1 ? 1 : 3);
+      continue;
+    }
+    MovableGang one = {.run = Occupy(fleet, i, 0, 1), .spec = nullptr};
+    one.run.work = i;
+    GangSpec gang = GangOf(fmt::format("moved-{}", i), 2,
+                           [](const std::string& pod) { return ChipClaim(pod, kChipsPerNode); });
+    gang.shape_text = "4x4x2";
+    one.spec = std::make_shared<const GangSpec>(std::move(gang));
+    movable.push_back(std::move(one));
+  }
+  TAHOMA_CHECK(movable.size() == kMoved);
+  GangSpec gang = GangOf("wanted", 4 * kMoved,
+                         [](const std::string& pod) { return ChipClaim(pod, kChipsPerNode); });
+  gang.shape_text = "4x4x4";
+  gang.slices = kMoved;
+  const auto wanted = std::make_shared<const GangSpec>(std::move(gang));
+  Planner planner;
+  const auto place = [&](const ClusterState& state, const std::shared_ptr<const GangSpec>& one) {
+    return planner.Plan(state, {one}, WallTime(), Explaining::kNone)[0].placement;
+  };
+  place(fleet, wanted);  // the index is there then
+  for (auto unused : run) {
+    const auto plan = PlanMoves(fleet, wanted, movable, {.moves = kMoved}, WallTime(), place);
+    TAHOMA_CHECK(plan.ok() && plan->moves.size() == kMoved);
+  }
+}
+BENCHMARK(MoveForUltraServers)
+    ->Name("fleet_1m_defrag_plan_ms")
     ->Iterations(5)
     ->Unit(benchmark::kMillisecond);
 

@@ -37,7 +37,7 @@ GangSpec PodsOf(const std::string& name, int pods, int chips) {
   return GangOf(name, pods, [&](const std::string& pod) { return ChipClaim(pod, chips); });
 }
 
-class Place {
+class CountingPlanner {
  public:
   std::optional<Placement> Find(const ClusterState& fleet, const GangSpec& gang) {
     ++calls_;
@@ -55,7 +55,7 @@ class Place {
 struct VictimCase {
   ClusterState fleet;
   std::vector<RunningGang> running;
-  Place place = {};
+  CountingPlanner place = {};
 
   // Returns whether the gang has a place, which it then takes.
   bool Run(const GangSpec& gang, std::int64_t work, bool may_end = true) {
@@ -96,14 +96,14 @@ struct VictimCase {
   }
 };
 
-VictimCase UltraServers(int count) {
+VictimCase VictimFleet(int count) {
   VictimCase one;
   for (int i = 0; i < count; ++i) AddUltraServer(one.fleet, "us-" + std::to_string(i), false);
   return one;
 }
 
 TEST(VictimsTest, NobodyEndsWhereThereIsRoomOrNoneToBeMade) {
-  VictimCase one = UltraServers(1);
+  VictimCase one = VictimFleet(1);
   ASSERT_TRUE(one.Run(SlicesOf("a", "4x4x2", 1), 10));
   const auto free = one.Choose(SlicesOf("b", "4x4x2", 1));
   ASSERT_TRUE(free.has_value());
@@ -114,7 +114,7 @@ TEST(VictimsTest, NobodyEndsWhereThereIsRoomOrNoneToBeMade) {
 }
 
 TEST(VictimsTest, OneLargeGangEndsBeforeTwoSmallOnesWithLessWork) {
-  VictimCase one = UltraServers(2);
+  VictimCase one = VictimFleet(2);
   ASSERT_TRUE(one.Run(SlicesOf("small", "4x4x2", 1), 1));
   ASSERT_TRUE(one.Run(SlicesOf("other", "4x4x2", 1), 1));
   ASSERT_TRUE(one.Run(SlicesOf("large", "4x4x4", 1), 1000));
@@ -125,7 +125,7 @@ TEST(VictimsTest, OneLargeGangEndsBeforeTwoSmallOnesWithLessWork) {
 }
 
 TEST(VictimsTest, AmongEquallyManyThoseThatLoseLeastEnd) {
-  VictimCase one = UltraServers(3);
+  VictimCase one = VictimFleet(3);
   for (const std::int64_t work : {9, 3, 5}) {
     ASSERT_TRUE(one.Run(SlicesOf("g" + std::to_string(work), "4x4x4", 1), work));
   }
@@ -135,7 +135,7 @@ TEST(VictimsTest, AmongEquallyManyThoseThatLoseLeastEnd) {
 }
 
 TEST(VictimsTest, OfEqualWorkTheLowestPriorityAndThenTheLastBegunEnds) {
-  VictimCase one = UltraServers(3);
+  VictimCase one = VictimFleet(3);
   for (int i = 0; i < 3; ++i)
     ASSERT_TRUE(one.Run(SlicesOf("g" + std::to_string(i), "4x4x4", 1), 1));
   one.running[0].priority = 2;
@@ -146,7 +146,7 @@ TEST(VictimsTest, OfEqualWorkTheLowestPriorityAndThenTheLastBegunEnds) {
 
 // The defect of others: two that each free half are ended where one of two would do.
 TEST(VictimsTest, AGangOfTwoDomainsEndsTheOneGangThatHasBoth) {
-  VictimCase one = UltraServers(4);
+  VictimCase one = VictimFleet(4);
   ASSERT_TRUE(one.Run(SlicesOf("a", "4x4x4", 1), 1));
   ASSERT_TRUE(one.Run(SlicesOf("both", "4x4x4", 2), 1000));
   ASSERT_TRUE(one.Run(SlicesOf("c", "4x4x4", 1), 1));
@@ -158,7 +158,7 @@ TEST(VictimsTest, AGangOfTwoDomainsEndsTheOneGangThatHasBoth) {
 
 // Fills a small fleet with up to `most` gangs that may end, and a few that may not.
 VictimCase RandomCase(Rng& rng, std::size_t most) {
-  VictimCase one = UltraServers(static_cast<int>(rng.Below(3)) + 1);
+  VictimCase one = VictimFleet(static_cast<int>(rng.Below(3)) + 1);
   for (std::uint64_t i = rng.Below(3); i > 0; --i) {
     one.fleet.PutNode(NodeFactsOf({.name = "lone-" + std::to_string(i), .cores = false}));
   }
@@ -177,7 +177,7 @@ VictimCase RandomCase(Rng& rng, std::size_t most) {
 TEST(VictimsTest, AGangOfOnePartEndsTheBestOfAllChoices) {
   Rng rng(47);
   int chosen = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 30; ++round) {
     VictimCase one = RandomCase(rng, 7);
     const std::vector<std::string> shapes = {"4x4x4", "4x4x2", "4x4", "2x4"};
     const GangSpec gang = rng.Chance(1, 2) ? PodsOf("b", 1, static_cast<int>(rng.Below(9)) + 8)
@@ -197,7 +197,7 @@ TEST(VictimsTest, AGangOfOnePartEndsTheBestOfAllChoices) {
 TEST(VictimsTest, AGangOfSeveralPartsEndsAtMostOneMoreThanNecessary) {
   Rng rng(48);
   int chosen = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 30; ++round) {
     VictimCase one = RandomCase(rng, 7);
     const std::vector<std::string> shapes = {"4x4x4", "4x4x2", "4x4", "2x4"};
     const auto parts = static_cast<int>(rng.Below(3)) + 2;
@@ -223,7 +223,7 @@ TEST(VictimsTest, AGangOfSeveralPartsEndsAtMostOneMoreThanNecessary) {
 }
 
 TEST(VictimsTest, TheLargestChoiceTakesABoundedNumberOfPlans) {
-  VictimCase one = UltraServers(96);
+  VictimCase one = VictimFleet(96);
   for (int i = 0; i < 4 * 96; ++i) {
     ASSERT_TRUE(one.Run(PodsOf("g" + std::to_string(i), 1, 16), i * 37 % 64));
   }
