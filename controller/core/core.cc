@@ -68,14 +68,16 @@ Core::Core(PlanFunction plan, CoreOptions options)
       kept_{.promises = Promises(runs_, plan),
             .preemption = Preemption(runs_, kept_.promises, plan)},
       successors_(options.keep_for_successor),
-      queue_(std::move(plan), &neighbours_, &kept_.promises, &successors_),
+      past_{.decisions = {},
+            .usage = GangUsage(options.term),
+            .queues = QueueKeeper(facts_, runs_, cluster_)},
+      queue_(std::move(plan), &neighbours_, &kept_.promises, &successors_, &past_.queues.shares()),
       status_({.facts = facts_,
                .membership = membership_,
                .cluster = cluster_,
                .runs = runs_,
                .queue = queue_},
               writes_),
-      past_{.decisions = {}, .usage = GangUsage(options.term)},
       snapshot_(std::make_shared<const Snapshot>()) {}
 
 absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
@@ -87,6 +89,11 @@ absl::Status Core::Restore(Sequence sequence, std::string_view bytes) {
     auto block = DecodeBlock(bytes);
     if (!block.ok()) return at_entry(block.status());
     return at_entry(blocks_.Restore(sequence, *std::move(block)));
+  }
+  if (IsQueueUseEntry(bytes)) {
+    auto use = DecodeQueueUse(bytes);
+    if (use.ok()) past_.queues.Restore(sequence, *std::move(use));
+    return at_entry(use.status());
   }
   if (IsUsageEntry(bytes)) {
     auto usage = DecodeUsage(bytes);
@@ -122,6 +129,7 @@ void Core::FinishDecided() {
   if (std::exchange(watches_, Watches::kSynced) == Watches::kJustSynced) {
     DrainRunNews();
     past_.usage.Begin(runs_, cluster_, now_.wall);
+    past_.queues.Follow(now_.wall);  // before any run goes on: each has held its chips until now
     runs_.AdoptPublished(now_.monotonic);
   }
   runs_.Advance(now_.monotonic);
@@ -137,7 +145,19 @@ void Core::PassBlockTime() {
   for (const GangRef& ref : kept_.preemption.DrainDue(now_.wall)) queue_.Touch(ref);
 }
 
+// Takes what queues may hold by now. Gangs of drained queues end, and wait again.
+void Core::FollowQueues() {
+  if (past_.queues.Follow(now_.wall)) queue_.TouchAllWaiting();
+  kept_.promises.SetByQueue(!facts_.queues.empty());
+  for (const auto& [run, why] : past_.queues.DrainToEnd()) {
+    const GangRun* known = runs_.FindRun(run);
+    if (known != nullptr && !known->ending()) runs_.End(run, EndCause::kPreempted, why);
+  }
+  for (const GangRef& ref : past_.queues.DrainLetIn()) queue_.Touch(ref);
+}
+
 void Core::PlanHeads() {
+  FollowQueues();
   successors_.EndDue(now_.monotonic, cluster_);
   for (const GangRef& ref : queue_.DrainTouched(now_.monotonic)) Assess(ref);
   queue_.RefreshOne(now_.monotonic);
@@ -150,6 +170,12 @@ void Core::PlanHeads() {
 void Core::ShowChanges() {
   blocks_.Meter(cluster_, now_.wall);
   past_.usage.Update(runs_, cluster_, now_.wall, journal_);
+  past_.queues.Update(now_.wall, journal_);
+  ForEachDifference(from_facts_.queue_views, past_.queues.views(),
+                    [this](const std::string&, const auto*, const auto* view) {
+                      if (view != nullptr) from_facts_.queues.Show(**view, now_);
+                    });
+  from_facts_.queue_views = past_.queues.views();
   notices_.Flush(facts_, now_);
   from_facts_.maker.Flush(now_);
   from_facts_.claims.Flush(now_);
@@ -418,17 +444,13 @@ void Core::On(const RequestGone& command) { requests_.OnRequestGone(command.key,
 
 void Core::On(const BlockOrder& command) { blocks_.OnOrder(command); }
 
+// A status that was written changes no queue.
 void Core::On(const QueueSeen& command) {
   from_facts_.queues.OnQueue(*command.queue, command.shown, now_);
-  std::shared_ptr<const QueueSpec>& known = facts_.queues[command.queue->name];
+  auto& known = facts_.queues[command.queue->name];
   if (known != nullptr && *known == *command.queue) return;
   known = command.queue;
-  QueueView view;
-  view.spec = known;
-  view.name = known->name;
-  if (!known->invalid.empty()) view.trouble = QueueTrouble::kInvalid;
-  view.message = known->invalid;
-  ShowQueue(std::make_shared<const QueueView>(std::move(view)));
+  past_.queues.OnQueues();
 }
 
 void Core::On(const QueueGone& command) {
@@ -436,7 +458,7 @@ void Core::On(const QueueGone& command) {
   const auto known = facts_.queues.find(command.name);
   if (known == facts_.queues.end() || known->second->uid != command.uid) return;
   facts_.queues.erase(known);
-  from_facts_.queue_views.Erase(command.name);
+  past_.queues.OnQueues();
 }
 
 void Core::On(const WatchesSynced&) {
@@ -511,6 +533,7 @@ void Core::DrainRunNews() {
     queue_.Touch(news.gang);
     past_.usage.Touch(news.gang);
     kept_.promises.OnRun(news.gang, now_.wall);
+    past_.queues.Touch(news.gang);
     status_.TellRun(news, now_.wall);
     switch (news.kind) {
       case RunNews::Kind::kMoved:
@@ -688,6 +711,7 @@ void Core::Assess(const GangRef& ref) {
     kept_.preemption.OnSettled(ref);
     kept_.promises.OnSettled(ref);
     blocks_.ForgetGang(ref);
+    past_.queues.WaitsNoMore(ref);
     ReplaceLost(ref);
     WaitToGrow(ref);
     Show(ref);
@@ -700,7 +724,7 @@ void Core::Assess(const GangRef& ref) {
                  : facts_.gangs.Find(ref.key) != nullptr || !membership_.PodsOf(ref.key).empty();
   Readiness ready;
   if (exists) {
-    ready = ReadinessOf(ref);
+    ready = past_.queues.Admit(ref, ReadinessOf(ref));
     if (ready.spec != nullptr) ready = blocks_.Admit(ref, std::move(ready), now_.wall);
     AddLastEnd(ref, ready);
   }
@@ -712,12 +736,14 @@ void Core::Assess(const GangRef& ref) {
   }
   if (!exists || (ref.single && ready.reason == GangReason::kFinished)) {
     blocks_.ForgetGang(ref);
+    past_.queues.WaitsNoMore(ref);
     queue_.Remove(ref);
     successors_.Forget(ref, cluster_);
     status_.Forget(ref);
     if (!ref.single) from_facts_.workloads.OnGang(ref.key);
     return;
   }
+  past_.queues.Waits(ref, ready);
   queue_.Put(ref, ready);
   Show(ref);
 }
@@ -726,12 +752,6 @@ void Core::Assess(const GangRef& ref) {
 void Core::Show(const GangRef& ref) {
   status_.Show(ref, now_);
   if (!ref.single) from_facts_.workloads.OnGang(ref.key);
-}
-
-void Core::ShowQueue(std::shared_ptr<const QueueView> view) {
-  from_facts_.queues.Show(*view, now_);
-  const std::string& name = view->name;
-  from_facts_.queue_views.Put(name, std::move(view));
 }
 
 WorkloadGang Core::GangForWorkload(const WorkloadKey& key) const {
@@ -816,6 +836,12 @@ void Core::WaitToGrow(const GangRef& ref) {
   if (next->spec != nullptr && next->spec->reservation != run.decision().reservation) {
     return queue_.Remove(ref);  // its block is another by now
   }
+  next->grows = true;
+  if (next->spec != nullptr && next->spec->queue != run.decision().queue) {
+    auto spec = std::make_shared<GangSpec>(*next->spec);
+    spec->queue = run.decision().queue;  // the pod's labels may name another
+    next->spec = std::move(spec);
+  }
   queue_.Put(ref, *next);
 }
 
@@ -866,6 +892,8 @@ void Core::PlanSome() {
       successors_.GiveBack(ref, cluster_);
       kept_.promises.OnBegun(*planned.gang, *planned.placement, cluster_, now_.wall);
       runs_.Begin(decision);
+      past_.queues.WaitsNoMore(ref);
+      past_.queues.Touch(ref);
       status_.TellPlaced(*decision, now_.wall);
       AddDecision(DecisionKind::kPlaced, *decision);
     } else if (planned.news) {
@@ -915,7 +943,7 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.queues.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall : {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall),
-                           kept_.preemption.wake(), past_.usage.wake()}) {
+                           kept_.preemption.wake(), past_.usage.wake(), past_.queues.wake()}) {
     if (!wall) continue;
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));
@@ -940,7 +968,7 @@ void Core::PublishSnapshot() {
   snapshot->usage = blocks_.usage();
   snapshot->gang_usage = past_.usage.sums();
   snapshot->promises = kept_.promises.All();
-  snapshot->queues = from_facts_.queue_views;
+  snapshot->queues = past_.queues.views();
   snapshot->block_now = blocks_.book().now();
   snapshot->profile = blocks_.book().profile();
   snapshot->prices = blocks_.book().prices();

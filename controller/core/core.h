@@ -67,6 +67,7 @@
 #include "controller/core/queue/lending.h"
 #include "controller/core/queue/neighbours.h"
 #include "controller/core/queue/preemption.h"
+#include "controller/core/queue/queue_keeper.h"
 #include "controller/core/queue/scheduling_queue.h"
 #include "controller/core/queue/successors.h"
 #include "controller/core/snapshot.h"
@@ -193,12 +194,12 @@ class Core {
   void WaitForOtherRuns(Readiness& ready) const;
   void MakeGang(const GangRef& ref, Readiness& ready);
   void Show(const GangRef& ref);
-  void ShowQueue(std::shared_ptr<const QueueView> view);
   void AddDecision(DecisionKind kind, const GangDecision& decision, std::string message = "",
                    GangReason reason = GangReason::kNone);
   std::optional<std::chrono::nanoseconds> WaitedOf(const GangDecision& decision) const;
   WorkloadGang GangForWorkload(const WorkloadKey& key) const;
   void PlanSome();
+  void FollowQueues();
   std::optional<MonotonicTime> NextWake() const;
   void PublishSnapshot();
 
@@ -231,14 +232,15 @@ class Core {
   };
   Kept kept_;
   Successors successors_;
-  SchedulingQueue queue_;
-  StatusReporter status_;
-  // Memory of gangs that have ended.
+  // Memory of gangs: decisions, and the use of chips.
   struct Past {
     DecisionLog decisions;
     GangUsage usage;
+    QueueKeeper queues;
   };
   Past past_;
+  SchedulingQueue queue_;
+  StatusReporter status_;
 
   enum class Watches : std::uint8_t { kListing, kJustSynced, kSynced };
   Watches watches_ = Watches::kListing;

@@ -82,6 +82,8 @@ struct GangSpec {
   std::string queue = "default";
   std::int32_t priority = 0;
   std::optional<std::chrono::seconds> max_runtime;
+  // How much work, in chip-hours, may pass the gang while its start is not known (promises.h).
+  std::optional<std::int64_t> patience = {};
   bool preemptible = false;    // may be ended for others
   bool preempts = true;        // lower priorities may be ended for the gang
   bool checkpointable = true;  // loses little when ended at any moment

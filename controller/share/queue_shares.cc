@@ -81,6 +81,7 @@ void QueueShares::SetTree(QueueTree tree, WallTime now) {
   const std::vector<Row> rows = std::exchange(rows_, std::vector<Row>(tree_.nodes().size()));
   limits_ = false;
   top_needs_.clear();
+  for (const QueueTree::Node& node : tree_.nodes()) fallen_.insert(node.name);
   for (std::size_t i = 0; i < rows_.size(); ++i) ReadBounds(tree_.nodes()[i], rows_[i]);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const QueueTree::Node& was = before.nodes()[i];
@@ -90,6 +91,8 @@ void QueueShares::SetTree(QueueTree tree, WallTime now) {
     row.all.average = AverageAt(rows[i].all, was, now);
     row.own.average = AverageAt(rows[i].own, was, now);
     row.all.as_of = row.own.as_of = now;
+    row.all.known = rows[i].all.known;
+    row.own.known = rows[i].own.known;
     row.own.held = rows[i].own.held;
     row.own.total = rows[i].own.total;
     row.own.running = rows[i].own.running;
@@ -147,6 +150,7 @@ void QueueShares::ChangeAccount(Account& account, const QueueTree::Node& node, c
   account.total += sum;
   account.running += gangs;
   TAHOMA_CHECK(account.running >= 0);
+  since = std::max(since, account.known);
   if (since >= account.as_of) return;
   account.average +=
       static_cast<double>(sum) * (1 - LeftAfter(account.as_of - since, node.half_life));
@@ -154,6 +158,17 @@ void QueueShares::ChangeAccount(Account& account, const QueueTree::Node& node, c
 
 void QueueShares::Change(const std::string& queue, const Eighths& more, std::int64_t gangs,
                          WallTime since, WallTime now) {
+  Count(queue, more, gangs, since, now);
+  const bool less =
+      gangs < 0 || std::ranges::any_of(more, [](const auto& one) { return one.second < 0; });
+  if (!less) return;
+  for (const std::size_t above : tree_.PathOf(NodeOf(queue))) {
+    fallen_.insert(tree_.nodes()[above].name);
+  }
+}
+
+void QueueShares::Count(const std::string& queue, const Eighths& more, std::int64_t gangs,
+                        WallTime since, WallTime now) {
   const std::size_t node = NodeOf(queue);
   ChangeAccount(rows_[node].own, tree_.nodes()[node], more, gangs, since, now);
   for (std::size_t above = node; above != QueueTree::kNoParent;
@@ -165,7 +180,7 @@ void QueueShares::Change(const std::string& queue, const Eighths& more, std::int
 
 void QueueShares::Charge(const std::string& queue, const Eighths& more, std::int64_t gangs,
                          WallTime now) {
-  Change(queue, more, gangs, now, now);
+  Count(queue, more, gangs, now, now);
   TakeFree(more, 1);
   charged_.push_back({.queue = queue, .amount = more, .gangs = gangs});
 }
@@ -182,7 +197,7 @@ void QueueShares::RollBack(WallTime now) {
   for (Charged& one : std::exchange(charged_, {})) {
     TakeFree(one.amount, -1);
     for (auto& [type, eighths] : one.amount) eighths = -eighths;
-    Change(one.queue, one.amount, -one.gangs, now, now);
+    Count(one.queue, one.amount, -one.gangs, now, now);
   }
 }
 
@@ -190,7 +205,7 @@ void QueueShares::SetUse(const std::string& queue, const QueueUse& use) {
   Row& row = rows_[NodeOf(queue)];
   row.all.average = use.used;
   row.own.average = use.own;
-  row.all.as_of = row.own.as_of = use.as_of;
+  row.all.as_of = row.own.as_of = row.all.known = row.own.known = use.as_of;
 }
 
 // Brings up to date what others must leave free for the queue; what its children need is known.

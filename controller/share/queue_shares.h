@@ -32,8 +32,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "controller/share/queue_spec.h"
@@ -82,6 +83,9 @@ class QueueShares {
   // Counts as Change does, until RollBack.
   void Charge(const std::string& queue, const Eighths& more, std::int64_t gangs, WallTime now);
   void RollBack(WallTime now);
+  // Returns the queues that hold less, or have other bounds, than at the last call.
+  std::set<std::string> DrainFallen() { return std::exchange(fallen_, {}); }
+  bool has_fallen() const { return !fallen_.empty(); }
   // Sets the past use of a queue, which exists, as journalled.
   void SetUse(const std::string& queue, const QueueUse& use);
 
@@ -116,6 +120,7 @@ class QueueShares {
     std::int64_t running = 0;
     double average = 0;
     WallTime as_of = {};
+    WallTime known = {};  // all use before is in the average
   };
   struct Row {
     Account all;  // here and below
@@ -146,6 +151,8 @@ class QueueShares {
   static double ForeseenOf(const Account& account, const QueueTree::Node& node, WallTime now);
   void ChangeAccount(Account& account, const QueueTree::Node& node, const Eighths& more,
                      std::int64_t gangs, WallTime since, WallTime now);
+  void Count(const std::string& queue, const Eighths& more, std::int64_t gangs, WallTime since,
+             WallTime now);
   void TakeFree(const Eighths& amount, int sign);
   void UpdateNeeds(std::size_t node, std::size_t type);
   std::int64_t OthersNeed(const Sibling& of) const;
@@ -160,6 +167,7 @@ class QueueShares {
   ByType free_;       // eighths
   ByType top_needs_;  // the sum of the needs of queues at the top
   std::vector<Charged> charged_;
+  std::set<std::string> fallen_;
   bool limits_ = false;
 };
 

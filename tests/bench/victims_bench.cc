@@ -96,8 +96,8 @@ BENCHMARK(ChooseForMany)
     ->Iterations(5)
     ->Unit(benchmark::kMillisecond);
 
-// 41 UltraServers have a gang of two nodes each that may move, and the others are full but for a few
-// that have two nodes free.
+// 41 UltraServers have a gang of two nodes each that may move. The others are full, but for a few
+// with two free nodes.
 void MoveForUltraServers(benchmark::State& run) {
   constexpr int kMoved = 41;
   ClusterState fleet;

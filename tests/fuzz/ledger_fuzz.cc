@@ -54,6 +54,17 @@ void FuzzBlock(std::string_view bytes) {
   TAHOMA_CHECK(!HoldsCapacity(book.Find(restored.reservation)->state));
 }
 
+void FuzzQueueUse(std::string_view bytes) {
+  const auto use = DecodeQueueUse(bytes);
+  if (!use.ok()) {
+    TAHOMA_CHECK(absl::IsDataLoss(use.status()));
+    return;
+  }
+  const auto again = DecodeQueueUse(EncodeQueueUse(*use));
+  TAHOMA_CHECK_OK(again.status());
+  TAHOMA_CHECK(again->queue == use->queue && again->use == use->use);
+}
+
 void FuzzUsage(std::string_view bytes) {
   const auto usage = DecodeUsage(bytes);
   if (!usage.ok()) {
@@ -71,6 +82,7 @@ void FuzzOne(std::string_view input) {
   TAHOMA_CHECK(input.starts_with("TJ") || !DecodeRecord(input).ok());
   if (input.empty()) return;
   if (IsBlockEntry(WithChecksum(input))) return FuzzBlock(WithChecksum(input));
+  if (IsQueueUseEntry(WithChecksum(input))) return FuzzQueueUse(WithChecksum(input));
   if (IsUsageEntry(WithChecksum(input))) return FuzzUsage(WithChecksum(input));
   const auto record = DecodeRecord(WithChecksum(input));
   if (!record.ok()) {

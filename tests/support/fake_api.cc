@@ -596,6 +596,21 @@ void FakeApi::CarryOut(const PodWrite& write, ApiResult& result) {
 
 std::vector<Command> FakeApi::TakeEvents() { return std::exchange(events_, {}); }
 
+void FakeApi::PutQueue(const std::string& name, const std::function<void(QueueSpec&)>& change) {
+  auto spec = std::make_shared<QueueSpec>();
+  spec->name = name;
+  spec->uid = "uid-queue-" + name;
+  spec->namespaces = {kEveryNamespace};
+  change(*spec);
+  queues_[name] = spec;
+  events_.push_back(QueueSeen{spec});
+}
+
+void FakeApi::RemoveQueue(const std::string& name) {
+  events_.push_back(QueueGone{name, queues_.at(name)->uid});
+  queues_.erase(name);
+}
+
 void FakeApi::Relist() {
   events_.clear();
   for (const auto& [name, node] : nodes_) {
@@ -604,6 +619,7 @@ void FakeApi::Relist() {
   for (const auto& [name, gang] : gangs_) {
     events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
   }
+  for (const auto& [name, queue] : queues_) events_.push_back(QueueSeen{queue});
   for (const auto& [name, workload] : workloads_) {
     events_.push_back(WorkloadSeen{std::make_shared<const WorkloadFact>(workload)});
   }

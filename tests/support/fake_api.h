@@ -42,6 +42,9 @@ class FakeApi {
   void AddGang(const std::string& name, int members);
   void ChangeGang(const std::string& name, const std::function<void(GangFact&)>& change);
   void RemoveGang(const std::string& name);
+  // A Queue for all namespaces, in place of the one of that name.
+  void PutQueue(const std::string& name, const std::function<void(QueueSpec&)>& change);
+  void RemoveQueue(const std::string& name);
   void ChangePod(const std::string& name, const std::function<void(PodFact&)>& change);
   // A CapacityBlock that buys the offering.
   void AddBlock(const std::string& name, const std::string& offering, const BlockTerms& terms,
@@ -161,6 +164,7 @@ class FakeApi {
   std::map<std::string, PodFact> pods_;
   std::map<std::string, ClaimFact> claims_;
   std::map<std::string, GangFact> gangs_;
+  std::map<std::string, std::shared_ptr<const QueueSpec>> queues_;
   std::map<std::string, NodeFacts> nodes_;
   std::map<std::string, WorkloadFact> workloads_;
   std::map<std::string, ClaimTemplateFact> templates_;

@@ -101,7 +101,7 @@ LAYERS = {
                                "controller/share", "controller/model", "lib/kube"],
     "controller/core/blocks": ["controller/core/writes", "controller/core/facts", "controller/core/journal",
                                "controller/reserve", "controller/plan", "controller/model", "lib/kube"],
-    "controller/core/queue": ["controller/core/blocks", "controller/core/commit", "controller/core/facts", "controller/timeline", "controller/plan",
+    "controller/core/queue": ["controller/core/blocks", "controller/core/commit", "controller/core/facts", "controller/core/journal", "controller/timeline", "controller/plan",
                               "controller/share", "controller/model"],
     "controller/core": ["controller/core/queue", "controller/core/blocks", "controller/core/commit", "controller/core/writes",
                         "controller/core/facts", "controller/core/journal", "controller/reserve", "controller/timeline", "controller/plan",

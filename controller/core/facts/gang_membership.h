@@ -73,6 +73,7 @@ struct Readiness {
   std::string message;
   bool finished = false;   // all of its pods have run and ended
   bool succeeded = false;  // … each with success
+  bool grows = false;      // a pod that joins the gang's run
 };
 
 class GangMembership {

@@ -25,10 +25,11 @@ std::string_view ToString(GangPhase phase) {
   return "";
 }
 
-std::string_view ToString(GangReason reason) {
+namespace {
+
+// The reasons for which a gang is not planned yet.
+std::string_view TextOfUnready(GangReason reason) {
   switch (reason) {
-    case GangReason::kNone:
-      return "";
     case GangReason::kWaitingForGang:
       return "WaitingForGang";
     case GangReason::kWaitingForPods:
@@ -45,6 +46,31 @@ std::string_view ToString(GangReason reason) {
       return "WaitingForCapacityBlock";
     case GangReason::kFinished:
       return "Finished";
+    case GangReason::kQueueUnknown:
+      return "QueueUnknown";
+    case GangReason::kQueueNotAllowed:
+      return "QueueNotAllowed";
+    case GangReason::kQueueInvalid:
+      return "QueueInvalid";
+    case GangReason::kQueueFull:
+      return "QueueFull";
+    case GangReason::kQueueStopped:
+      return "QueueStopped";
+    case GangReason::kQueueLimit:
+      return "QueueLimit";
+    default:
+      break;
+  }
+  TAHOMA_CHECK(false);
+  return "";
+}
+
+}  // namespace
+
+std::string_view ToString(GangReason reason) {
+  switch (reason) {
+    case GangReason::kNone:
+      return "";
     case GangReason::kWaitsForCapacity:
       return ToString(BlockedReason::kWaitsForCapacity);
     case GangReason::kWaitsForRepair:
@@ -91,9 +117,9 @@ std::string_view ToString(GangReason reason) {
       return "AllPodsBound";
     case GangReason::kAllMembersReady:
       return "AllMembersReady";
+    default:
+      return TextOfUnready(reason);
   }
-  TAHOMA_CHECK(false);
-  return "";
 }
 
 GangReason ReasonOf(EndCause cause) {

@@ -41,6 +41,13 @@ enum class GangReason : std::uint8_t {
   kWaitingForVolumes,
   kWaitingForBlock,
   kFinished,  // a pod without a Gang that is bound or has ended
+  // The gang's queue (core/queue/queue_keeper.h).
+  kQueueUnknown,     // does not exist
+  kQueueNotAllowed,  // is not for the gang's namespace, or not for its run time
+  kQueueInvalid,     // or a queue above is in trouble
+  kQueueFull,        // no more gangs may wait there
+  kQueueStopped,
+  kQueueLimit,
   // The planner found no place (plan/decision.h).
   kWaitsForCapacity,
   kWaitsForRepair,

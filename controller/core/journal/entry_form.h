@@ -34,6 +34,7 @@ enum class EntryType : char {
   kMemberReplaced = 7,
   kMemberAdded = 8,
   kUsageCounted = 9,
+  kQueueUsed = 10,
 };
 
 std::string EncodeEntry(EntryType type, const Json& body);

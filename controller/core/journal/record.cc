@@ -361,6 +361,7 @@ absl::StatusOr<Record> DecodeBody(EntryType type, const json& body) {
           body.contains("cause") ? ValueOf(kCauses, body.at("cause")) : EndCause::kFailed};
     case EntryType::kBlockChanged:
     case EntryType::kUsageCounted:
+    case EntryType::kQueueUsed:
       break;
   }
   return DataLoss("journal record of unknown type {}", static_cast<int>(type));

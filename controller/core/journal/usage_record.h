@@ -1,11 +1,11 @@
-// The chip time of a queue of a namespace, and its entry of the journal.
+// The chip time of a queue of a namespace, the recent use of a queue, and their journal entries.
 //
 //   UsageSum sum{.as_of = now, .types = {{"trn2.48xlarge", 0, 16 * kEighthsOfChip}}};
 //   sum.UpTo(now + std::chrono::hours(1)).types[0].eighth_ms;      // of 16 chip-hours
 //   const std::string bytes = EncodeUsage({.key = {"team-a", "train"}, .sum = sum, .term = 3});
 //
 // Whole numbers: an eighth of a chip, a core of a Trainium2, for a millisecond. 62,500 instances
-// reach the largest number in about 30 years.
+// reach the largest number in about 30 years. Recent use is stored in millionths of an eighth.
 //
 // The stored form is described in docs/formats/ledger.md. The newest entry of a queue replaces the
 // entries before.
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "controller/reserve/usage.h"
+#include "controller/share/queue_shares.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -76,11 +77,24 @@ struct UsageRecord {
   std::int64_t term = 0;  // of the leadership that has counted
 };
 
-// Returns whether the entry is of this kind, neither a record of a gang nor a Capacity Block.
+// The recent use of a queue in all namespaces. Chips held at `use.as_of` go on to be held, as the
+// runs of gangs say.
+struct QueueUseRecord {
+  std::string queue;
+  QueueUse use;
+};
+
+// Returns whether the entry is of these kinds, neither a record of a gang nor a Capacity Block.
 bool IsUsageEntry(std::string_view bytes);
+// Returns whether the entry is that of a QueueUseRecord.
+bool IsQueueUseEntry(std::string_view bytes);
 
 std::string EncodeUsage(const UsageRecord& record);
 // kDataLoss for bytes that EncodeUsage did not write.
 absl::StatusOr<UsageRecord> DecodeUsage(std::string_view bytes);
+
+std::string EncodeQueueUse(const QueueUseRecord& record);
+// kDataLoss for bytes that EncodeQueueUse did not write.
+absl::StatusOr<QueueUseRecord> DecodeQueueUse(std::string_view bytes);
 
 }  // namespace tahoma::controller

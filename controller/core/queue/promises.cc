@@ -155,15 +155,21 @@ std::vector<std::shared_ptr<const Holding>> PromisedHoldings(const GangSpec& gan
   return holdings;
 }
 
+// Returns whether what the holder is promised binds a gang without a promise.
+bool Promises::Precedes(const ServicePlace& other, const GangSpec& holder,
+                        const ServicePlace& place, const GangSpec& gang) const {
+  return other < place || (by_queue_ && gang.reservation.empty() && holder.queue != gang.queue);
+}
+
 Promises::Numbers Promises::Binding(const ServicePlace& place, const GangSpec& gang,
                                     WallTime now) const {
   Numbers binding;
   const auto own = entries_.find(place);
   const bool promised = own != entries_.end() && own->second.promise != nullptr;
-  const auto end = promised ? entries_.end() : entries_.lower_bound(place);
-  for (auto entry = entries_.begin(); entry != end; ++entry) {
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     const Promise* promise = entry->second.promise.get();
     if (promise == nullptr || entry == own) continue;
+    if (!promised && !Precedes(entry->first, *entry->second.gang, place, gang)) continue;
     if (Meets(*promise, now, gang.max_runtime)) binding.push_back(entry->second.number);
   }
   std::ranges::sort(binding);
@@ -217,7 +223,8 @@ Timeline Promises::TimelineOf(const Entry& entry, const ServicePlace& place,
   };
   const bool behind_too = entry.promise != nullptr;
   for (const auto& [other, kept] : entries_) {
-    if (kept.promise == nullptr || other == place || (!behind_too && place < other)) continue;
+    if (kept.promise == nullptr || other == place) continue;
+    if (!behind_too && !Precedes(other, *kept.gang, place, *entry.gang)) continue;
     parts.promises.push_back(kept.promise);
   }
   return Timeline(std::move(parts));
@@ -417,10 +424,10 @@ void Promises::OnBegun(const GangSpec& gang, const Placement& placement,
                        const ClusterState& cluster, WallTime now) {
   const GangRef ref = HolderOf(gang);
   std::optional<std::int64_t> eighths;
-  const auto end = entries_.lower_bound(PlaceOf(ref, gang));
-  for (auto it = entries_.begin(); it != end; ++it) {
-    Entry& entry = it->second;
-    if (entry.promise != nullptr || !CouldUse(*entry.gang, placement, cluster)) continue;
+  const ServicePlace begun = PlaceOf(ref, gang);
+  for (auto& [place, entry] : entries_) {
+    if (entry.promise != nullptr || !Precedes(place, *entry.gang, begun, gang)) continue;
+    if (!CouldUse(*entry.gang, placement, cluster)) continue;
     if (!eighths) eighths = EighthsOfChips(gang, placement, cluster, now);
     CountUntil(entry.passing, now);
     if (entry.passing.gangs.emplace(ref, *eighths).second) entry.passing.rate += *eighths;
@@ -443,8 +450,10 @@ void Promises::OnRun(const GangRef& ref, WallTime now) {
 std::optional<WallTime> Promises::PatienceEnd(const Entry& entry) const {
   if (entry.promise != nullptr) return std::nullopt;
   const Passing& passing = entry.passing;
-  const auto chips = static_cast<double>(ChipsAsked(*entry.gang));
-  const double most = chips * kEighths * std::chrono::duration<double>(kPatience).count();
+  const std::int64_t hours =
+      entry.gang->patience.value_or(ChipsAsked(*entry.gang) * kPatience.count());
+  const double most = static_cast<double>(hours) * kEighths *
+                      std::chrono::duration<double>(std::chrono::hours(1)).count();
   if (passing.done >= most) return passing.at;
   if (passing.rate == 0) return std::nullopt;
   const std::chrono::duration<double> left((most - passing.done) /

@@ -68,6 +68,8 @@ class Promises {
   // `runs` must outlive it.
   Promises(const GangRuns& runs, PlanFunction plan) : runs_(runs), plan_(std::move(plan)) {}
 
+  // Whether gangs of other queues are bound as gangs behind are: priority counts inside a queue.
+  void SetByQueue(bool by_queue) { by_queue_ = by_queue; }
   // Mends the promises that the fleet as it is now breaks, and looks for earlier starts.
   void Step(const ClusterState& cluster, WallTime now);
   // The planner found no place for the gang now.
@@ -138,6 +140,8 @@ class Promises {
                    WallTime now);
   std::optional<WallTime> PatienceEnd(const Entry& entry) const;
   bool MakeRoomFor(const ServicePlace& place);
+  bool Precedes(const ServicePlace& other, const GangSpec& holder, const ServicePlace& place,
+                const GangSpec& gang) const;
   static void CountUntil(Passing& passing, WallTime now);
 
   const GangRuns& runs_;
@@ -150,6 +154,7 @@ class Promises {
   std::vector<GangRef> due_;
   std::set<DomainId> freed_;
   ClusterState seen_;
+  bool by_queue_ = false;
   bool may_improve_ = false;
   WallTime improved_{};
   std::optional<ServicePlace> improved_last_;

@@ -63,6 +63,14 @@ bool HasMoreRoom(const ClusterState& before, const ClusterState& now, DomainId i
   });
 }
 
+// Returns the chips of the holdings, by instance type.
+Eighths EighthsOf(const std::vector<std::shared_ptr<const Holding>>& holdings,
+                  const ClusterState& cluster) {
+  Eighths sum;
+  for (const auto& holding : holdings) AddEighths(*holding, cluster, sum);
+  return sum;
+}
+
 // Says how many pods of the gang find no place.
 void SayFewer(const GangSpec& gang, Blocked& blocked) {
   blocked.message = fmt::format("minMembers, {} of {} pods: {}", gang.min_members,
@@ -111,9 +119,18 @@ void SchedulingQueue::Put(const GangRef& ref, const Readiness& ready) {
   gang.nodes = gang.spec == nullptr ? 0 : NodesKeyOf(*gang.spec);
   gang.finished = ready.finished;
   gang.succeeded = ready.succeeded;
-  if (gang.spec != nullptr && !backing_off_.contains(ref)) {
-    active_.insert(PlaceOf(ref, *gang.spec));
+  gang.need = {};
+  if (gang.spec == nullptr) return;
+  if (lines_.BoundBy(*gang.spec) != nullptr) {
+    gang.need = {.least = LeastEighthsOf(*gang.spec), .exact = {}, .grows = ready.grows};
   }
+  if (!backing_off_.contains(ref)) Activate(PlaceOf(ref, *gang.spec));
+}
+
+void SchedulingQueue::Activate(const ServicePlace& place) {
+  const WaitingGang* gang = Find(place.gang);
+  TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);
+  lines_.Put(place, *gang->spec, gang->need);
 }
 
 void SchedulingQueue::Remove(const GangRef& ref) {
@@ -127,9 +144,8 @@ void SchedulingQueue::Deactivate(const GangRef& ref) {
   narrowed_.erase(ref);
   woken_.erase(ref);
   const WaitingGang* gang = Find(ref);
-  if (gang == nullptr || gang->spec == nullptr) return;
-  active_.erase(PlaceOf(ref, *gang->spec));
-  unpromised_.erase(PlaceOf(ref, *gang->spec));
+  if (gang != nullptr && gang->spec != nullptr) unpromised_.erase(PlaceOf(ref, *gang->spec));
+  lines_.Remove(ref);
 }
 
 void SchedulingQueue::BackOff(const GangRef& ref, MonotonicTime now, std::chrono::seconds pause) {
@@ -148,11 +164,11 @@ void SchedulingQueue::Unblock(const GangRef& ref) {
   lacking_room_.erase(ref);
   narrowed_.erase(ref);
   unpromised_.erase(*place);
-  active_.insert(*place);
+  Activate(*place);
 }
 
 void SchedulingQueue::OnCapacityFreed() {
-  for (const ServicePlace& place : blocked_.Drain()) active_.insert(place);
+  for (const ServicePlace& place : blocked_.Drain()) Activate(place);
   lacking_room_.clear();
   narrowed_.clear();
   unpromised_.clear();
@@ -189,12 +205,13 @@ void SchedulingQueue::See(const ClusterState& cluster) {
   bool new_family = false;
   ClusterState::ForEachChangedDomain(seen_, cluster, [&](DomainId id) {
     any = true;
+    lines_.CountFree(seen_, cluster, id);
     const bool in_both = id.value() < std::min(seen_.domain_count(), cluster.domain_count());
     const bool changed = !in_both || NodesDiffer(seen_, cluster, id);
     if (changed) new_family = CountFamilies(cluster, id) || new_family;
     if (id.value() >= cluster.domain_count()) return;
     if (!changed && !HasMoreRoom(seen_, cluster, id)) return;
-    freed_[id] = {.changed = changed, .last = std::nullopt, .may_use = {}};
+    freed_[id] = {.changed = changed, .last = {}, .may_use = {}};
   });
   seen_ = cluster;
   if (any) refresh_.left = blocked_.size();
@@ -216,8 +233,8 @@ bool SchedulingQueue::MayUse(const GangRef& ref, const ClusterState& cluster, Do
   });
 }
 
-// Makes the first blocked gangs active that a freed domain may help.
-void SchedulingQueue::WakeForFreed(const ClusterState& cluster) {
+// Makes the first blocked gangs active that a freed domain may help. Queues take turns.
+void SchedulingQueue::WakeForFreed(const ClusterState& cluster, WallTime now) {
   std::size_t left = kWokenMost;
   while (!freed_.empty()) {
     const DomainId id = freed_.begin()->first;
@@ -230,24 +247,45 @@ void SchedulingQueue::WakeForFreed(const ClusterState& cluster) {
       if (added) known->second = MayUse(gang, cluster, id);
       return known->second;
     });
-    auto next = blocked_.NextAfter(freed.last, kinds);
-    for (; next && left > 0; next = blocked_.NextAfter(next, kinds), --left) {
-      freed.last = *next;
-      if (!freed.changed) woken_.insert(next->gang);
-      Unblock(next->gang);
-    }
-    if (next) return;
+    if (!WakeSome(kinds, freed, left, now)) return;
     freed_.erase(freed_.begin());
   }
+}
+
+// Wakes at most `left` gangs of the kinds. Returns whether no other is left.
+bool SchedulingQueue::WakeSome(const std::vector<WakeIndex::Kind>& kinds, Freed& freed,
+                               std::size_t& left, WallTime now) {
+  std::map<std::size_t, std::vector<WakeIndex::Kind>> by_line;
+  for (const WakeIndex::Kind& kind : kinds) by_line[kind.line].push_back(kind);
+  LineTurns turns = lines_.TurnsAt(now);
+  for (const auto& [line, of] : by_line) turns.Add(line);
+  while (const std::optional<std::size_t> line = turns.First()) {
+    const auto last = freed.last.find(*line);
+    const auto next = blocked_.NextAfter(
+        last == freed.last.end() ? std::nullopt : std::optional(last->second), by_line[*line]);
+    if (!next) {
+      turns.Drop(*line);
+      continue;
+    }
+    if (left == 0) return false;
+    --left;
+    turns.Charge(*line, Find(next->gang)->need);
+    freed.last[*line] = *next;
+    if (!freed.changed) woken_.insert(next->gang);
+    Unblock(next->gang);
+  }
+  return true;
 }
 
 SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most, WallTime now) {
   Batch batch;
   bool alone = false;
-  while (!active_.empty() && batch.queue.size() < most && !alone) {
-    const WaitingGang* gang = Find(active_.begin()->gang);
+  while (batch.queue.size() < most && !alone) {
+    const std::optional<ServicePlace> next = lines_.Next();
+    if (!next) break;
+    const ServicePlace& place = *next;
+    const WaitingGang* gang = Find(place.gang);
     TAHOMA_CHECK(gang != nullptr && gang->spec != nullptr);  // the gang waits and is ready
-    const ServicePlace& place = *active_.begin();
     const bool fewer = gang->spec->may_be_fewer();
     alone = gang->spec->resumes || fewer ||
             (neighbours_ != nullptr && neighbours_->Matters(*gang->spec));
@@ -268,7 +306,7 @@ SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most, WallTime n
     batch.queue.push_back(std::move(narrowed.gang));
     batch.narrowed.push_back(std::move(narrowed.why));
     woken_.erase(place.gang);
-    active_.erase(active_.begin());
+    lines_.Take(place);
   }
   return batch;
 }
@@ -350,20 +388,66 @@ std::vector<Decision> SchedulingQueue::DecideFewer(const ClusterState& cluster, 
   return decisions;
 }
 
+// Says of the gangs that their queues have denied a start in this round.
+void SchedulingQueue::TakeDenied(std::vector<Planned>& all) {
+  for (const QueueLines::Denied& denied : lines_.DrainDenied()) {
+    const bool news = Deny(denied.gang, denied.why);
+    woken_.erase(denied.gang);
+    all.push_back({.gang = Find(denied.gang)->spec, .placement = std::nullopt, .news = news});
+  }
+}
+
+// Records why the gang's queue denies a start. Returns whether the reason has changed.
+bool SchedulingQueue::Deny(const GangRef& ref, const QueueDenial& why) {
+  WaitingGang& gang = waiting_.at(ref);
+  const GangReason reason =
+      why.kind == QueueDenial::Kind::kStopped ? GangReason::kQueueStopped : GangReason::kQueueLimit;
+  const bool news = gang.reason != reason;
+  gang.reason = reason;
+  gang.message = why.message;
+  if (promises_ != nullptr) promises_->OnSettled(ref);  // hardware alone does not help the gang
+  return news;
+}
+
+// Looks whether the gang's queue may hold what the plan gives to the gang. Returns whether not.
+bool SchedulingQueue::DenyPlaced(const GangRef& ref, const Decision& decision,
+                                 const ClusterState& cluster, WallTime now,
+                                 std::vector<Planned>& all) {
+  const GangSpec& gang = decision.drawn != nullptr ? *decision.drawn : *decision.gang;
+  const std::string* queue = lines_.BoundBy(gang);
+  if (queue == nullptr || !lines_.shares()->limits()) return false;
+  WaitingGang& waiting = waiting_.at(ref);
+  QueueNeed need = waiting.need;
+  need.exact = EighthsOf(decision.placement->Holdings(gang, now), cluster);
+  const auto why = lines_.shares()->MayStart(*queue, need.exact, need.gangs());
+  if (!why) {
+    lines_.shares()->Charge(*queue, need.exact, need.gangs(), now);
+    return false;
+  }
+  waiting.need = need;
+  lines_.Deny(PlaceOf(ref, *waiting.spec), *waiting.spec, need, *why);
+  const bool news = Deny(ref, *why);
+  all.push_back({.gang = decision.gang, .placement = std::nullopt, .news = news});
+  return true;
+}
+
 std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::size_t most,
                                            WallTime now) {
   See(cluster);
   TakeFreedPromises(cluster);
-  WakeForFreed(cluster);
+  WakeForFreed(cluster, now);
+  lines_.Begin(now);
   Batch batch = DrainActive(std::min(most, together_), now);
+  lines_.End();
+  std::vector<Planned> all;
+  TakeDenied(all);
   const Queue& queue = batch.queue;
-  if (queue.empty()) return {};
+  if (queue.empty()) return all;
   plans_ += queue.size();
   std::vector<Decision> decisions =
       batch.fewer == nullptr ? Decide(cluster, batch, now) : DecideFewer(cluster, batch, now);
   // A gang without a decision would be neither active nor blocked, and never planned again.
   TAHOMA_CHECK(decisions.size() == queue.size());
-  std::vector<Planned> all;
   absl::flat_hash_set<std::string> taken;  // claims given away by this call
   together_ = std::min(kPlansMost, together_ * 4);
   for (std::size_t i = 0; i < decisions.size(); ++i) {
@@ -373,6 +457,10 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
     if (AnyClaimOf(*decision.gang, taken)) {
       // To be assessed again: the gang waits for the claim now.
       Touch({decision.gang->key, decision.gang->single_pod});
+      continue;
+    }
+    if (decision.placement &&
+        DenyPlaced({decision.gang->key, decision.gang->single_pod}, decision, cluster, now, all)) {
       continue;
     }
     Planned& planned = all.emplace_back();
@@ -388,6 +476,7 @@ std::vector<Planned> SchedulingQueue::Plan(const ClusterState& cluster, std::siz
       break;
     }
   }
+  if (lines_.shares() != nullptr) lines_.shares()->RollBack(now);
   return all;
 }
 
@@ -423,7 +512,7 @@ bool SchedulingQueue::Settle(const Batch& batch, std::size_t i, Decision& decisi
 void SchedulingQueue::Reactivate(const Batch& batch, std::size_t first) {
   for (std::size_t i = first; i < batch.queue.size(); ++i) {
     const GangRef ref{batch.queue[i]->key, batch.queue[i]->single_pod};
-    active_.insert(PlaceOf(ref, *waiting_.at(ref).spec));
+    Activate(PlaceOf(ref, *waiting_.at(ref).spec));
     if (batch.explaining == Explaining::kNone) woken_.insert(ref);
   }
 }
@@ -440,7 +529,8 @@ bool SchedulingQueue::Block(const GangRef& ref, const Blocked& blocked) {
     gang.message = blocked.message;
     gang.rooms = blocked.rooms;
   }
-  blocked_.Put(PlaceOf(ref, *gang.spec), {.rooms = gang.rooms, .nodes = gang.nodes});
+  blocked_.Put(PlaceOf(ref, *gang.spec),
+               {.rooms = gang.rooms, .nodes = gang.nodes, .line = lines_.LineOf(*gang.spec)});
   if (blocked.lacks_room) lacking_room_.insert(ref);
   return news;
 }

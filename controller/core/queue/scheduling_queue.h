@@ -13,7 +13,8 @@
 // more room than before wakes the blocked gangs that may take such room (wake_index.h), in the
 // order of service and until the room is gone: other blocked gangs cost nothing. A gang that was
 // woken in vain keeps its reason, because an explanation looks at every node and is written to an
-// object; one reason a second is brought up to date. The order of service is that of ServicePlace.
+// object; one reason a second is brought up to date. The order of service is that of QueueLines,
+// where a gang also waits that its queue denies a start.
 //
 // Scope: everything between "all of its pods and claims exist" (gang_membership.h) and "it has a
 // place". This class alone decides who is next, and a new order of service belongs here: queues and
@@ -43,6 +44,7 @@
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/gang_status.h"
 #include "controller/core/queue/promises.h"
+#include "controller/core/queue/queue_lines.h"
 #include "controller/core/queue/service_place.h"
 #include "controller/core/queue/wake_index.h"
 #include "controller/model/cluster.h"
@@ -67,12 +69,13 @@ struct WaitingGang {
   // Blocked: the room that may help (plan/decision.h).
   RoomKinds rooms = kAnyRoom;
   std::size_t nodes = 0;  // WakeIndex::Kind::nodes
+  QueueNeed need = {};
 };
 
 // The result of planning one gang.
 struct Planned {
   std::shared_ptr<const GangSpec> gang;
-  std::optional<Placement> placement;  // nullopt: it is blocked
+  std::optional<Placement> placement;  // nullopt: it is blocked, or its queue denies a start
   bool news = false;                   // it is blocked for another reason than last time
 };
 
@@ -85,13 +88,15 @@ class SchedulingQueue {
   static constexpr std::size_t kWokenMost = 16;
   static constexpr std::chrono::seconds kRefreshPause{1};
 
-  // `neighbours`, `promises` and `successors`, which may be nullptr, outlive it.
+  // `neighbours`, `promises`, `successors` and `shares`, which may be nullptr, outlive it.
   explicit SchedulingQueue(PlanFunction plan, const Neighbours* neighbours = nullptr,
-                           Promises* promises = nullptr, const Successors* successors = nullptr)
+                           Promises* promises = nullptr, const Successors* successors = nullptr,
+                           QueueShares* shares = nullptr)
       : plan_(std::move(plan)),
         neighbours_(neighbours),
         promises_(promises),
-        successors_(successors) {}
+        successors_(successors),
+        lines_(shares) {}
 
   // Marks a gang that has changed: the next DrainTouched returns it, to be assessed.
   void Touch(const GangRef& ref) { touched_.insert(ref); }
@@ -133,13 +138,13 @@ class SchedulingQueue {
 
   // Returns nullptr when the gang does not wait.
   const WaitingGang* Find(const GangRef& ref) const;
-  // Returns what the gang is promised; nullptr: nothing.
+  // Returns the gang's promise; nullptr without one.
   std::shared_ptr<const Promise> PromiseTo(const GangRef& ref) const {
     return promises_ == nullptr ? nullptr : promises_->Find(ref);
   }
   std::size_t size() const { return waiting_.size(); }
   // Returns whether Plan() has something to do.
-  bool has_active() const { return !active_.empty() || !freed_.empty() || MayPromise(); }
+  bool has_active() const { return lines_.has_next() || !freed_.empty() || MayPromise(); }
   // The time at which DrainTouched has something without any news.
   std::optional<MonotonicTime> wake() const;
   const PlanFunction& planner() const { return plan_; }
@@ -156,6 +161,14 @@ class SchedulingQueue {
     std::shared_ptr<const GangSpec> fewer = {};  // the only gang, which may have fewer pods
     Promises::Numbers binding = {};
   };
+  // A domain with more room than before.
+  struct Freed {
+    bool changed = false;  // not only what is held, but nodes: reasons may change
+    std::map<std::size_t, ServicePlace> last;  // the last gang of each line that was woken
+    // Whether gangs may use the domain's nodes, by WakeIndex::Kind::nodes.
+    absl::flat_hash_map<std::size_t, bool> may_use;
+  };
+
   Batch DrainActive(std::size_t most, WallTime now);
   std::vector<Decision> Decide(const ClusterState& cluster, const Batch& batch, WallTime now) const;
   Decision DecideFirst(const ClusterState& cluster, Batch& batch, std::size_t count,
@@ -163,17 +176,24 @@ class SchedulingQueue {
   std::vector<Decision> DecideFewer(const ClusterState& cluster, Batch& batch, WallTime now) const;
   Narrowed NarrowOne(const std::shared_ptr<const GangSpec>& gang) const;
   Promises::Numbers BindingOn(const ServicePlace& place, WallTime now) const;
-  // Returns whether a blocked gang that had to do without a promise may have one now.
+  // Returns whether a gang without a promise may have a promise now.
   bool MayPromise() const;
   void TakeFreedPromises(const ClusterState& cluster);
   bool Settle(const Batch& batch, std::size_t i, Decision& decision, Planned& planned);
   void Reactivate(const Batch& batch, std::size_t first);
+  void Activate(const ServicePlace& place);
   void Deactivate(const GangRef& ref);
   void Unblock(const GangRef& ref);
   bool CountFamilies(const ClusterState& cluster, DomainId id);
-  void WakeForFreed(const ClusterState& cluster);
+  void WakeForFreed(const ClusterState& cluster, WallTime now);
+  bool WakeSome(const std::vector<WakeIndex::Kind>& kinds, Freed& freed, std::size_t& left,
+                WallTime now);
   bool MayUse(const GangRef& ref, const ClusterState& cluster, DomainId domain) const;
   bool Block(const GangRef& ref, const Blocked& blocked);
+  bool Deny(const GangRef& ref, const QueueDenial& why);
+  bool DenyPlaced(const GangRef& ref, const Decision& decision, const ClusterState& cluster,
+                  WallTime now, std::vector<Planned>& all);
+  void TakeDenied(std::vector<Planned>& all);
 
   const PlanFunction plan_;
   const Neighbours* const neighbours_;
@@ -181,7 +201,7 @@ class SchedulingQueue {
   const Successors* const successors_;
   std::set<GangRef> touched_;
   absl::flat_hash_map<GangRef, WaitingGang> waiting_;
-  std::set<ServicePlace> active_;
+  QueueLines lines_;  // the active gangs
   WakeIndex blocked_;
   std::set<GangRef> lacking_room_;     // those of blocked_ that Blocked::lacks_room is set for
   std::set<GangRef> narrowed_;         // blocked, and narrowed by Neighbours
@@ -189,13 +209,6 @@ class SchedulingQueue {
   std::size_t together_ = kPlansMost;  // how many gangs the next call plans at most
   ClusterState seen_;                  // the fleet as See saw it last
   absl::flat_hash_map<std::shared_ptr<const NodeFamily>, std::size_t> families_;  // its nodes
-  // Domains with more room than before.
-  struct Freed {
-    bool changed = false;              // not only what is held, but nodes: reasons may change
-    std::optional<ServicePlace> last;  // the last gang that was woken for the domain
-    // Whether gangs may use the domain's nodes, by WakeIndex::Kind::nodes.
-    absl::flat_hash_map<std::size_t, bool> may_use;
-  };
   std::map<DomainId, Freed> freed_;
   struct Refresh {
     std::size_t left = 0;  // gangs whose reasons may be old

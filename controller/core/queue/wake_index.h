@@ -29,6 +29,7 @@ class WakeIndex {
   struct Kind {
     RoomKinds rooms = 0;
     std::size_t nodes = 0;  // equal for gangs with equal demands on nodes
+    std::size_t line = 0;   // QueueLines::LineOf
 
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };

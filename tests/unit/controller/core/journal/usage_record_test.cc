@@ -60,5 +60,32 @@ TEST(UsageRecordTest, TimeDoesNotGoBack) {
   EXPECT_EQ(sum.UpTo(WallTime(std::chrono::seconds(101))).types[0].eighth_ms, 5 + 2 * 1000);
 }
 
+TEST(UsageRecordTest, TheUseOfAQueueIsReadAsItWasWritten) {
+  const QueueUseRecord record{
+      .queue = "research",
+      .use = {.as_of = WallTime(std::chrono::seconds(7)), .used = 1024.5, .own = 0.000001}};
+  const std::string bytes = EncodeQueueUse(record);
+  EXPECT_TRUE(IsUsageEntry(bytes));
+  EXPECT_TRUE(IsQueueUseEntry(bytes));
+  EXPECT_FALSE(IsQueueUseEntry(EncodeUsage(kUsage)));
+  const auto read = DecodeQueueUse(bytes);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->queue, "research");
+  EXPECT_EQ(read->use, record.use);
+}
+
+TEST(UsageRecordTest, ADamagedUseOfAQueueIsRefused) {
+  const auto status = [](const Json& used) {
+    return DecodeQueueUse(EncodeEntry(EntryType::kQueueUsed,
+                                      {{"queue", "q"}, {"at", 1}, {"used", used}, {"own", 0}}))
+        .status();
+  };
+  EXPECT_TRUE(status(5).ok());
+  EXPECT_TRUE(absl::IsDataLoss(status(-1)));
+  EXPECT_TRUE(absl::IsDataLoss(status(std::int64_t{1} << 62)));
+  EXPECT_TRUE(absl::IsDataLoss(status("5")));
+  EXPECT_TRUE(absl::IsDataLoss(DecodeQueueUse(EncodeUsage(kUsage)).status()));
+}
+
 }  // namespace
 }  // namespace tahoma::controller
