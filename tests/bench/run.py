@@ -386,6 +386,7 @@ ROWS = [
     ("place_fleet_unique_devices_p99_us", "us", 1000, "lower", google_benchmark("plan_bench", "p99_us")),
     ("wake_10000_waiting_cpu_ms", "ms", 5, "lower", google_benchmark("wake_bench", "cpu_time")),
     ("new_node_10000_waiting_cpu_ms", "ms", 0.5, "lower", google_benchmark("wake_bench", "cpu_time")),
+    ("fair_share_error_percent", "%", 2, "lower", google_benchmark("share_bench", "percent")),
     ("writes_per_freed_node_10000_waiting", "writes", 10, "lower", google_benchmark("waiting_bench", "writes")),
     ("gangs_bound_10000_waiting_over_none", "ratio", 0.9, "higher", lambda _: beside_waiting_ratio()),
     ("member_replaced_ms", "ms", 500, "lower", lambda _: standalone_load("replace", 2048)),
