@@ -28,7 +28,7 @@ using std::chrono::seconds;
 // A replay ends so long after its start: the times of clocks are bounded.
 constexpr std::chrono::hours kLongest{24 * 366 * 100};
 
-// A policy gets this long after everything else has ended.
+// A policy, and the repair of nodes, get this long when no job is submitted, starts or ends.
 constexpr std::chrono::hours kPatience{24 * 7};
 
 seconds LimitOf(const TraceJob& job) { return job.asked.value_or(job.run); }
@@ -115,8 +115,8 @@ class Run {
   ReplayRun Go(absl::FunctionRef<void(const ReplayProgress&)> progress) {
     while (const std::optional<WallTime> next = NextMoment()) {
       now_ = *next;
-      const bool happened = PassEvents();
-      Decide(happened);
+      PassEvents();
+      Decide();
       Note();
       progress({.ended = ended_, .jobs = jobs_.size(), .now = now_});
     }
@@ -163,36 +163,32 @@ class Run {
     }
     // A job that starts nowhere though nothing runs is left unfinished in the end.
     if (next && finishes_.empty() && submitted_ == jobs_.size() &&
-        *next - last_event_ > kPatience) {
+        *next - moved_ > kPatience + options_.repair) {
       return std::nullopt;
     }
     if (next && *next - workload_.start > kLongest) return std::nullopt;
     return next;
   }
 
-  // Tells the policy all that happens now. Returns whether anything does.
-  bool PassEvents() {
-    bool happened = false;
+  // Tells the policy all that happens now.
+  void PassEvents() {
     while (!finishes_.empty() && finishes_.begin()->first <= now_) {
       const JobIndex job = finishes_.begin()->second;
       Stop(job);
       policy_->Finish(job);
       result_.outcomes[job].end = now_;
       ++ended_;
-      happened = true;
+      moved_ = now_;
     }
     while (!node_events_.empty() && node_events_.begin()->first <= now_) {
       const std::size_t node = node_events_.begin()->second;
       node_events_.erase(node_events_.begin());
       Turn(nodes_[node], node);
-      happened = true;
     }
     while (submitted_ < jobs_.size() && jobs_[submitted_].submitted <= now_) {
       Wait(static_cast<JobIndex>(submitted_++));
-      happened = true;
+      moved_ = now_;
     }
-    if (happened) last_event_ = now_;
-    return happened;
   }
 
   // Lets a node fail or come back.
@@ -221,11 +217,11 @@ class Run {
     for (const JobIndex job : lost) Wait(job);
   }
 
-  void Decide(bool happened) {
+  void Decide() {
     // A job that was ended for another waits again at once, and may have a place elsewhere.
-    for (bool again = true; again; happened = true) {
+    for (bool again = true; again;) {
       PolicyNews news = policy_->Decide(now_);
-      if (happened || !news.started.empty()) last_event_ = now_;
+      if (!news.started.empty()) moved_ = now_;
       for (const JobIndex job : news.ended) EndForOthers(job);
       for (StartedJob& started : news.started) Start(started);
       for (const JobIndex job : news.ended) Wait(job);
@@ -316,7 +312,7 @@ class Run {
   std::int64_t used_ = 0;
   std::int64_t working_ = 0;
   WallTime now_;
-  WallTime last_event_;  // when anything happened or started
+  WallTime moved_;  // when a job was submitted, started or ended last
 };
 
 }  // namespace

@@ -135,6 +135,17 @@ TEST(ReplayTest, AJobThatIsEndedForAnotherGoesOnFromItsCheckpointIfItHasOne) {
   EXPECT_EQ(*run.outcomes[1].end, trace.start + run.outcomes[1].ran + kHour);
 }
 
+// Nodes fail so often that all of them never work for as long as the job runs.
+TEST(ReplayTest, AReplayEndsThoughAJobIsNeverDone) {
+  const Trace trace = TraceOf({BoxJob({.chips = 64, .run = 3600}),
+                               BoxJob({.submit = 1, .chips = 64, .run = 300 * 24 * 3600})});
+  const ReplayRun run =
+      RunOf(trace, "1-UltraServer",
+            {.policy = PolicyKind::kFirstFit, .failures = kHour, .repair = 200 * kHour});
+  EXPECT_FALSE(run.outcomes[1].end.has_value());
+  EXPECT_GT(run.failures, 3);
+}
+
 TEST(ReplayTest, JobsThatTakeLongerThanAClockCountsAreLeftUnfinished) {
   constexpr int kYear = 366 * 24 * 3600;
   const Trace trace = TraceOf(std::vector<TraceJob>(120, BoxJob({.chips = 64, .run = kYear})));
