@@ -66,7 +66,7 @@ Core::Core(PlanFunction plan, CoreOptions options)
       lending_(runs_, plan),
       neighbours_(facts_, runs_, cluster_),
       kept_{.promises = Promises(runs_, plan),
-            .preemption = Preemption(runs_, kept_.promises, plan)},
+            .preemption = Preemption(runs_, kept_.promises, plan, &past_.queues.shares())},
       successors_(options.keep_for_successor),
       past_{.decisions = {},
             .usage = GangUsage(options.term),

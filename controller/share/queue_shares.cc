@@ -312,6 +312,28 @@ std::optional<QueueDenial> QueueShares::MayStart(const std::string& queue, const
   return std::nullopt;
 }
 
+bool QueueShares::MayReclaim(const std::string& queue, std::int64_t eighths,
+                             const std::string& from) const {
+  const auto taker = tree_.IndexOf(queue);
+  const auto holder = tree_.IndexOf(from);
+  if (!taker || !holder) return false;
+  std::vector<std::size_t> mine = tree_.PathOf(*taker);
+  std::vector<std::size_t> others = tree_.PathOf(*holder);
+  while (!mine.empty() && !others.empty() && mine.back() == others.back()) {
+    mine.pop_back();
+    others.pop_back();
+  }
+  if (mine.empty() || others.empty()) return false;  // a queue is above the other
+  const Row& taking = rows_[mine.back()];
+  const Row& holding = rows_[others.back()];
+  for (std::size_t type = 0; type < types_.size(); ++type) {
+    if (At(taking.all.held, type, 0) + eighths > At(taking.guaranteed, type, kNone)) continue;
+    const std::int64_t own = std::max<std::int64_t>(At(holding.guaranteed, type, kNone), 0);
+    if (At(holding.all.held, type, 0) > own) return true;
+  }
+  return false;
+}
+
 QueueUse QueueShares::UseOf(const std::string& queue, WallTime now) const {
   const std::size_t node = NodeOf(queue);
   const Row& row = rows_[node];

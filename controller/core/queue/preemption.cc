@@ -8,6 +8,7 @@
 #include <string>
 
 #include "controller/core/queue/end_terms.h"
+#include "controller/core/queue/queue_lines.h"
 #include "controller/plan/decision.h"
 #include "controller/plan/victims.h"
 
@@ -122,8 +123,9 @@ void Preemption::AddRun(RunId id, WallTime now, Field& field) const {
 // Looks beyond the priorities, from the lowest on, until each gang of the group has a place.
 void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) {
   const auto& all = runs_.preemptible();
-  if (group.empty() || all.empty() || all.begin()->first >= group.front()->priority) return;
+  if (group.empty() || all.empty()) return;
   const std::int32_t priority = group.front()->priority;
+  if (all.begin()->first >= priority && !ByQueue()) return;
   const GangSpec& last = *group.back();
   ClusterState view =
       promises_.ViewOf(cluster, promises_.Binding(PlaceOf(RefOf(last), last), last, now));
@@ -131,7 +133,8 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   std::size_t looked = 0;
   auto next = all.begin();
   const auto is_lower = [&] {
-    return next != all.end() && next->first < priority && looked < kRunsMost;
+    const bool counts = next != all.end() && (next->first < priority || ByQueue());
+    return counts && looked < kRunsMost;
   };
   for (int tier = 1; tier <= kTiersMost && is_lower() && !group.empty(); ++tier) {
     for (const std::int32_t of = next->first;
@@ -148,6 +151,13 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   WaitUntil(group, field.kept_until);
 }
 
+// Returns whether the gang's queue lets the run end for the gang.
+bool Preemption::MayEnd(const GangSpec& gang, const GangRun& run) const {
+  const GangDecision& decision = run.decision();
+  if (!ByQueue() || decision.queue == gang.queue) return decision.priority < gang.priority;
+  return shares_->MayReclaim(gang.queue, LeastEighthsOf(gang), decision.queue);
+}
+
 // Ends the fewest runs for the gang. Returns whether the gang has a place then.
 bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const ClusterState& cluster,
                            WallTime now, Field& field) {
@@ -156,7 +166,7 @@ bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const Cl
   std::vector<std::size_t> index;
   for (std::size_t i = 0; i < field.runs.size(); ++i) {
     const GangRun& run = *runs_.FindRun(field.runs[i]);
-    if (field.ending.contains(run.id())) continue;
+    if (field.ending.contains(run.id()) || !MayEnd(*gang, run)) continue;
     const GangRef ref{run.decision().key, run.decision().single};
     if (ended != ended_for_.end() && ended->second.contains(ref)) continue;
     among.push_back(field.may_end[i]);

@@ -9,6 +9,9 @@
 // same gang. The gang is promised the place that the planner finds without the ended runs
 // (promises.h): until the last run has gone, the place is kept from all gangs behind.
 //
+// Priority counts inside a queue. A gang of a queue within its guarantee takes hardware back from
+// preemptible gangs of queues that hold more than theirs, whatever their priority (reclaim).
+//
 // Scope: which runs end, and for whom. Hardware that is lent by Capacity Blocks: lending.h.
 //
 // Thread safety: belongs to one thread.
@@ -30,6 +33,7 @@
 #include "controller/core/queue/promises.h"
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
+#include "controller/share/queue_shares.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -43,9 +47,10 @@ class Preemption {
   // all that are left.
   static constexpr int kTiersMost = 8;
 
-  // `runs` and `promises` must outlive it.
-  Preemption(GangRuns& runs, Promises& promises, PlanFunction plan)
-      : runs_(runs), promises_(promises), plan_(std::move(plan)) {}
+  // `runs`, `promises` and `shares`, which may be nullptr, must outlive it.
+  Preemption(GangRuns& runs, Promises& promises, PlanFunction plan,
+             const QueueShares* shares = nullptr)
+      : runs_(runs), promises_(promises), plan_(std::move(plan)), shares_(shares) {}
 
   // Ends what lets these gangs be placed. They are blocked for want of capacity, and in the order
   // of service.
@@ -63,6 +68,8 @@ class Preemption {
   struct Field;
 
   bool IsWaitedFor(const Runs& ending) const;
+  bool ByQueue() const { return shares_ != nullptr && shares_->tree().any(); }
+  bool MayEnd(const GangSpec& gang, const GangRun& run) const;
   void Unkeep(const GangRef& ref);
   void Search(Queue group, const ClusterState& cluster, WallTime now);
   void AddRun(RunId id, WallTime now, Field& field) const;
@@ -76,6 +83,7 @@ class Preemption {
   GangRuns& runs_;
   Promises& promises_;
   const PlanFunction plan_;
+  const QueueShares* const shares_;
   struct Ending {
     ServicePlace place;  // of the gang that others end for
     Runs runs;
