@@ -112,8 +112,8 @@ class Moves {
     return Ordered(*std::move(place), std::move(targets));
   }
 
-  // Returns the fleet in which other claims hold the chips of the set: the planner places a gang
-  // around claims with chips.
+  // Returns the fleet in which other claims hold the chips of the set: the planner leaves a gang
+  // whose own claims hold chips on these chips.
   ClusterState Renamed(const Ended& set) const {
     ClusterState fleet = Without(view_, runs_, set);
     for (const std::size_t i : set) {

@@ -3,7 +3,7 @@
 //
 //   const std::vector<MovableGang> movable = {{.run = run, .spec = spec}};
 //   const auto plan = PlanMoves(view, wanted, movable, {.moves = 10}, now, place);
-//   if (!plan.ok()) return Say(Message(plan.status()));
+//   if (!plan.ok()) return plan.status();
 //   for (const Move& move : plan->moves) End(move.gang, move.to);   // one after the other
 //
 // The place of a move is free when each move before it is done; it is not on the wanted gang's

@@ -241,7 +241,7 @@ std::vector<Ended> RoomByEnding::ToOneMore(const Site& site, const Flags& ended)
     if (Ended set = FewestOnNode(site, ended); !set.empty()) sets.push_back(std::move(set));
   }
   std::ranges::sort(sets);
-  sets.erase(std::ranges::unique(sets).begin(), sets.end());
+  sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
   return sets;
 }
 
@@ -297,7 +297,7 @@ std::vector<Ended> RoomByEnding::ForOne() const {
     }
   }
   std::ranges::sort(sets);
-  sets.erase(std::ranges::unique(sets).begin(), sets.end());
+  sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
   std::vector<Ended> ordered;
   for (auto& [cost, set] : sets) ordered.push_back(std::move(set));
   return ordered;
@@ -310,7 +310,7 @@ std::size_t RoomByEnding::Gain(const Ended& more, Flags& ended) const {
     sites.insert(sites.end(), sites_of_[i].begin(), sites_of_[i].end());
   }
   std::ranges::sort(sites);
-  sites.erase(std::ranges::unique(sites).begin(), sites.end());
+  sites.erase(std::unique(sites.begin(), sites.end()), sites.end());
   const auto parts = [&] {
     int sum = 0;
     for (const std::size_t i : sites) sum += PartsIn(sites_[i], FreeOf(sites_[i], ended));

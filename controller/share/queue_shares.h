@@ -92,7 +92,7 @@ class QueueShares {
   // Returns why the gang may not start; nullopt when it may. The queue exists.
   std::optional<QueueDenial> MayStart(const std::string& queue, const Eighths& gang,
                                       std::int64_t gangs = 1) const;
-  // Returns whether a gang of so many eighths of chips of one type may take hardware back from gangs
+  // Returns whether a gang of so many eighths of chips of a type may take hardware back from gangs
   // of another queue: where both queues part, the gang's side stays within its guarantee, and the
   // other side holds more than its own. False where a queue does not exist.
   bool MayReclaim(const std::string& queue, std::int64_t eighths, const std::string& from) const;

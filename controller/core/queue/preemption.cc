@@ -22,7 +22,7 @@ GangRef RefOf(const GangSpec& gang) { return {gang.key, gang.single_pod}; }
 // The fleet during a search.
 struct Preemption::Field {
   ClusterState fleet;                       // without `ending`
-  ClusterState beyond;                      // without `runs` either
+  ClusterState beyond = {};                 // without `runs` either
   std::vector<RunId> runs = {};             // may be ended
   std::vector<RunningGang> may_end = {};    // the same runs
   Runs ending = {};                         // end anyway, or because of the search
@@ -127,9 +127,9 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   const std::int32_t priority = group.front()->priority;
   if (all.begin()->first >= priority && !ByQueue()) return;
   const GangSpec& last = *group.back();
-  ClusterState view =
-      promises_.ViewOf(cluster, promises_.Binding(PlaceOf(RefOf(last), last), last, now));
-  Field field = {.fleet = view, .beyond = std::move(view)};
+  Field field = {
+      .fleet = promises_.ViewOf(cluster, promises_.Binding(PlaceOf(RefOf(last), last), last, now))};
+  field.beyond = field.fleet;
   std::size_t looked = 0;
   auto next = all.begin();
   const auto is_lower = [&] {
