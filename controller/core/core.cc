@@ -171,11 +171,7 @@ void Core::ShowChanges() {
   blocks_.Meter(cluster_, now_.wall);
   past_.usage.Update(runs_, cluster_, now_.wall, journal_);
   past_.queues.Update(now_.wall, journal_);
-  ForEachDifference(from_facts_.queue_views, past_.queues.views(),
-                    [this](const std::string&, const auto*, const auto* view) {
-                      if (view != nullptr) from_facts_.queues.Show(**view, now_);
-                    });
-  from_facts_.queue_views = past_.queues.views();
+  ShowQueues(past_.queues.views());
   notices_.Flush(facts_, now_);
   from_facts_.maker.Flush(now_);
   from_facts_.claims.Flush(now_);
@@ -752,6 +748,15 @@ void Core::Assess(const GangRef& ref) {
 void Core::Show(const GangRef& ref) {
   status_.Show(ref, now_);
   if (!ref.single) from_facts_.workloads.OnGang(ref.key);
+}
+
+// Lets each queue show its view where the view has changed.
+void Core::ShowQueues(QueueViews views) {
+  ForEachDifference(from_facts_.queue_views, views,
+                    [this](const std::string&, const auto*, const auto* after) {
+                      if (after != nullptr) from_facts_.queues.Show(**after, now_);
+                    });
+  from_facts_.queue_views = std::move(views);
 }
 
 WorkloadGang Core::GangForWorkload(const WorkloadKey& key) const {

@@ -125,6 +125,8 @@ class Core {
   std::shared_ptr<const Snapshot> snapshot() const { return snapshot_; }
 
  private:
+  using QueueViews = PersistentMap<std::string, std::shared_ptr<const QueueView>>;
+
   void On(const PodSeen& command);
   void On(const PodGone& command);
   void On(const ClaimSeen& command);
@@ -194,6 +196,7 @@ class Core {
   void WaitForOtherRuns(Readiness& ready) const;
   void MakeGang(const GangRef& ref, Readiness& ready);
   void Show(const GangRef& ref);
+  void ShowQueues(QueueViews views);
   void AddDecision(DecisionKind kind, const GangDecision& decision, std::string message = "",
                    GangReason reason = GangReason::kNone);
   std::optional<std::chrono::nanoseconds> WaitedOf(const GangDecision& decision) const;
@@ -210,7 +213,7 @@ class Core {
     VolumeNodes volume_nodes;
     WorkloadKeeper workloads;
     QueueStatuses queues;
-    PersistentMap<std::string, std::shared_ptr<const QueueView>> queue_views;  // as shown last
+    QueueViews queue_views;  // as shown last
   };
 
   Facts facts_;

@@ -91,7 +91,7 @@ void QueueTree::AddNodes(const Specs& specs, const std::set<std::string>& others
     const auto found = specs.find(name);
     if (found == specs.end()) continue;
     node.spec = found->second;
-    node.message = FaultOf(*node.spec);
+    node.message = node.spec->invalid.empty() ? FaultOf(*node.spec) : node.spec->invalid;
     if (!node.message.empty()) {
       node.trouble = QueueTrouble::kInvalid;
     } else {

@@ -58,10 +58,13 @@ void QueueStatuses::Show(const QueueView& view, const Now& now) {
 void QueueStatuses::OnResult(const ApiResult& result, const Now& now) {
   const std::string& name = result.name;
   if (!outbox_.OnAnswer(name, result.attempt)) return;
-  const bool taken = result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone;
-  if (!taken) return outbox_.OnFailure(name, now.monotonic);
-  outbox_.OnDone(name);
   Entry& entry = entries_.at(name);
+  const bool taken = result.outcome == WriteOutcome::kDone || result.outcome == WriteOutcome::kGone;
+  if (!taken) {
+    entry.written = nullptr;  // a write without an answer may have been carried out
+    return outbox_.OnFailure(name, now.monotonic);
+  }
+  outbox_.OnDone(name);
   entry.written = entry.sent;
   const bool others_wrote = result.outcome == WriteOutcome::kDone &&
                             entry.shown.OnWritten(result.resource_version, result.shown);
