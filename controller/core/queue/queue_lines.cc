@@ -144,6 +144,7 @@ void QueueLines::Deny(const ServicePlace& place, const GangSpec& gang, const Que
   TAHOMA_CHECK(added);
   denied_in_[line][need].insert(place);
   lines_waiting_for_[why.by].insert(line);
+  to_let_in_.insert(line);  // as in Next
 }
 
 // Forgets the line of which no gang is left to be planned.
@@ -262,6 +263,8 @@ std::optional<ServicePlace> QueueLines::Next() {
     waiter.denied = true;
     denied_in_[*line][waiter.need].insert(place);
     lines_waiting_for_[why->by].insert(*line);
+    // Gangs may have been charged in this round that get no place: the next round looks again.
+    to_let_in_.insert(*line);
     gangs_.emplace(place.gang, std::move(waiter));
     denied_.push_back({.gang = place.gang, .why = *why});
     if (denied_.size() >= kDeniedMost) return std::nullopt;

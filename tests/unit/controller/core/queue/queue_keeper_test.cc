@@ -397,6 +397,21 @@ TEST(QueueKeeperTest, AQueueIsNeverOverItsLimitWhereverTheProgramDies) {
   EXPECT_GT(crashes, 10);
 }
 
+// The first gang was charged when the second was denied a start, and then found no place.
+TEST(QueueKeeperTest, AGangWithoutAPlaceKeepsNobodyFromStarting) {
+  World world;
+  world.api.AddNode("node-a");
+  PutQueue(world, "a", [](QueueSpec& spec) { spec.most_running = 1; });
+  AddPodOf(world, "a-large", "a", 100);
+  AddPodOf(world, "b-small", "a", 3);
+  AddPodOf(world, "c-small", "a", 3);
+  world.Settle();
+  EXPECT_THAT(BoundNames(world), ElementsAre("b-small"));
+  EXPECT_EQ(ViewOfPod(world, "c-small").reason, GangReason::kQueueLimit);
+  Finish(world, "b-small");
+  EXPECT_THAT(BoundNames(world), ElementsAre("c-small"));
+}
+
 // The pod that joins a gang takes chips of the gang's queue.
 TEST(QueueKeeperTest, AGangGrowsNoFurtherThanItsQueueMayHold) {
   World world;
