@@ -19,6 +19,7 @@
 #include "tests/sim/block_checks.h"
 #include "tests/sim/controller_host.h"
 #include "tests/sim/fit_oracle.h"
+#include "tests/sim/queue_checks.h"
 #include "tests/sim/virtual_node.h"
 #include "tests/sim/world.h"
 
@@ -37,6 +38,7 @@ class Checks final : public DecisionWatcher {
   void OnBegin(const std::string& controller) override { blocks_.OnBegin(controller); }
   void OnStep(const std::string& controller, const controller::Snapshot& snapshot) override {
     blocks_.OnStep(controller, snapshot);
+    if (world_.swarm.queues && world_.swarm.one_process) CheckLimits(world_, snapshot);
   }
   void OnPlaced(const controller::GangDecision& decision,
                 const controller::Snapshot& snapshot) override {

@@ -5,6 +5,7 @@
 
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/usage_record.h"
+#include "tests/sim/queue_checks.h"
 
 namespace tahoma::simulation {
 
@@ -135,6 +136,9 @@ bool ControllerHost::Begin() {
       },
       no_sleep_, Rng(0), [](const std::string&) {},
       [this](const std::string& why) { LoseHistory(why); });
+  if (world_.swarm.queues) {
+    for (auto& queue : QueuesOfWorlds()) commands_.push_back(controller::QueueSeen{queue});
+  }
   watch_waits_.assign(ingest_->StartStepping(), false);
   WakeWatches();
   WakeCore(std::chrono::milliseconds(1));

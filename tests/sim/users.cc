@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tests/sim/queue_checks.h"
 #include "tests/sim/virtual_node.h"
 
 namespace tahoma::simulation {
@@ -159,6 +160,9 @@ void Users::SubmitGang(const std::string& name) {
   if (world_.swarm.purchases == 0 && world_.rng.Chance(1, 4)) spec["preemptible"] = true;
   if (world_.swarm.purchases > 0 && world_.rng.Chance(1, 3)) {
     spec["capacityBlock"] = fmt::format("block{}", 1 + world_.rng.Below(8));
+  }
+  if (world_.swarm.queues && world_.rng.Chance(4, 5)) {
+    spec["queue"] = QueueNames()[world_.rng.Below(QueueNames().size())];
   }
   Object gang = Gang(name, std::move(spec));
   gang.body["metadata"]["annotations"] = {{kChipsPerPod, std::to_string(kind.chips)}};

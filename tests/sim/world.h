@@ -50,6 +50,7 @@ struct Swarm {
   bool one_process = true;  // controller and API server die together, on one disk
   int controllers = 1;      // more only when the API server is another process
   int submissions = 12;
+  bool queues = false;       // gangs wait in queues with limits (queue_checks.h)
   int purchases = 0;         // of Capacity Blocks; 0: nobody buys
   Duration payment_delay{};  // of simulated payments
   Duration chaos{};          // how long objects arrive and hardware breaks
