@@ -204,7 +204,7 @@ void Promises::Set(Entry& entry, std::shared_ptr<const Promise> promise,
     entry.domains.clear();
   }
   entry.promise = std::move(promise);
-  entry.due = false;
+  entry.due.reset();
   if (entry.promise == nullptr) return;
   entry.number = ++numbers_;
   by_number_[entry.number] = &entry;
@@ -384,6 +384,27 @@ void Promises::Mend(const ServicePlace& place, Entry& entry, const ClusterState&
   Search(place, entry, cluster, now);
 }
 
+// Wakes the gangs whose time has come. A gang that does not begin for a minute on free hardware, as
+// its queue may hold no more, keeps the hardware no longer.
+void Promises::TellDue(const ClusterState& cluster, WallTime now) {
+  std::vector<GangRef> given_up;
+  for (auto& [place, entry] : entries_) {
+    if (entry.promise == nullptr || entry.promise->from > now) continue;
+    if (entry.due) {
+      if (now - *entry.due >= kPromiseGrain) given_up.push_back(place.gang);
+      continue;
+    }
+    if (FreeAt(*entry.promise, cluster) != WallTime::min()) continue;
+    // The gang begins now, and so ends later.
+    const bool late = entry.promise->kind == PromiseKind::kStart && entry.promise->from < now;
+    if (late) MoveOn(place, entry, now, cluster, now);
+    if (entry.promise == nullptr || entry.promise->from > now) continue;
+    entry.due = now;
+    due_.push_back(place.gang);
+  }
+  for (const GangRef& ref : given_up) OnSettled(ref);
+}
+
 void Promises::Step(const ClusterState& cluster, WallTime now) {
   std::set<ServicePlace> changed;
   ClusterState::ForEachChangedDomain(seen_, cluster, [&](DomainId id) {
@@ -393,15 +414,7 @@ void Promises::Step(const ClusterState& cluster, WallTime now) {
   });
   seen_ = cluster;
   for (const ServicePlace& place : changed) Mend(place, entries_.at(place), cluster, now);
-  for (auto& [place, entry] : entries_) {
-    if (entry.promise == nullptr || entry.promise->kind != PromiseKind::kStart) continue;
-    if (entry.promise->from > now || FreeAt(*entry.promise, cluster) != WallTime::min()) continue;
-    if (entry.due) continue;
-    // The gang begins now, and so ends later.
-    if (entry.promise->from < now) MoveOn(place, entry, now, cluster, now);
-    entry.due = true;
-    due_.push_back(place.gang);
-  }
+  TellDue(cluster, now);
   for (auto& [place, entry] : entries_) {
     const auto end = PatienceEnd(entry);
     if (end && *end <= now) EndPatience(place, entry, cluster, now);
@@ -490,6 +503,7 @@ std::optional<WallTime> Promises::wake(WallTime now) const {
     std::optional<WallTime> next = PatienceEnd(entry);
     const bool awaits = entry.promise != nullptr && entry.promise->kind == PromiseKind::kStart;
     if (awaits && entry.promise->from > now) next = entry.promise->from;
+    if (entry.due) next = *entry.due + kPromiseGrain;
     if (next && (!wake || *next < *wake)) wake = next;
   }
   return wake;

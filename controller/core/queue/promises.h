@@ -119,7 +119,7 @@ class Promises {
     std::shared_ptr<const GangSpec> gang;
     std::shared_ptr<const Promise> promise;  // nullptr: counts what passes
     std::uint64_t number = 0;
-    bool due = false;  // DrainDue has told of the promise
+    std::optional<WallTime> due = {};  // when DrainDue told of the promise
     std::vector<DomainId> domains = {};
     Passing passing = {};
   };
@@ -132,6 +132,7 @@ class Promises {
                  WallTime now);
   void MoveOn(const ServicePlace& place, Entry& entry, WallTime from, const ClusterState& cluster,
               WallTime now);
+  void TellDue(const ClusterState& cluster, WallTime now);
   void Mend(const ServicePlace& place, Entry& entry, const ClusterState& cluster, WallTime now);
   void Set(Entry& entry, std::shared_ptr<const Promise> promise, const ClusterState& cluster);
   void Improve(const ServicePlace& place, Entry& entry, const ClusterState& cluster, WallTime now);

@@ -405,7 +405,8 @@ bool SchedulingQueue::Deny(const GangRef& ref, const QueueDenial& why) {
   const bool news = gang.reason != reason;
   gang.reason = reason;
   gang.message = why.message;
-  if (promises_ != nullptr) promises_->OnSettled(ref);  // hardware alone does not help the gang
+  const bool stopped = reason == GangReason::kQueueStopped;
+  if (stopped && promises_ != nullptr) promises_->OnSettled(ref);
   return news;
 }
 
