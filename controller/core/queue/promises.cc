@@ -155,10 +155,14 @@ std::vector<std::shared_ptr<const Holding>> PromisedHoldings(const GangSpec& gan
   return holdings;
 }
 
-// Returns whether what the holder is promised binds a gang without a promise.
-bool Promises::Precedes(const ServicePlace& other, const GangSpec& holder,
-                        const ServicePlace& place, const GangSpec& gang) const {
-  return other < place || (by_queue_ && gang.reservation.empty() && holder.queue != gang.queue);
+// Returns whether what the holder of an entry is promised binds a gang without a promise. Hardware
+// that others end for is nobody else's.
+bool Promises::Precedes(const ServicePlace& holder, const Entry& entry, const ServicePlace& place,
+                        const GangSpec& gang) const {
+  if (holder < place) return true;
+  if (!gang.reservation.empty()) return false;
+  const bool ends_others = entry.promise != nullptr && entry.promise->kind == PromiseKind::kPreempt;
+  return ends_others || (by_queue_ && entry.gang->queue != gang.queue);
 }
 
 Promises::Numbers Promises::Binding(const ServicePlace& place, const GangSpec& gang,
@@ -169,7 +173,7 @@ Promises::Numbers Promises::Binding(const ServicePlace& place, const GangSpec& g
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     const Promise* promise = entry->second.promise.get();
     if (promise == nullptr || entry == own) continue;
-    if (!promised && !Precedes(entry->first, *entry->second.gang, place, gang)) continue;
+    if (!promised && !Precedes(entry->first, entry->second, place, gang)) continue;
     if (Meets(*promise, now, gang.max_runtime)) binding.push_back(entry->second.number);
   }
   std::ranges::sort(binding);
@@ -224,7 +228,7 @@ Timeline Promises::TimelineOf(const Entry& entry, const ServicePlace& place,
   const bool behind_too = entry.promise != nullptr;
   for (const auto& [other, kept] : entries_) {
     if (kept.promise == nullptr || other == place) continue;
-    if (!behind_too && !Precedes(other, *kept.gang, place, *entry.gang)) continue;
+    if (!behind_too && !Precedes(other, kept, place, *entry.gang)) continue;
     parts.promises.push_back(kept.promise);
   }
   return Timeline(std::move(parts));
@@ -439,7 +443,7 @@ void Promises::OnBegun(const GangSpec& gang, const Placement& placement,
   std::optional<std::int64_t> eighths;
   const ServicePlace begun = PlaceOf(ref, gang);
   for (auto& [place, entry] : entries_) {
-    if (entry.promise != nullptr || !Precedes(place, *entry.gang, begun, gang)) continue;
+    if (entry.promise != nullptr || !Precedes(place, entry, begun, gang)) continue;
     if (!CouldUse(*entry.gang, placement, cluster)) continue;
     if (!eighths) eighths = EighthsOfChips(gang, placement, cluster, now);
     CountUntil(entry.passing, now);

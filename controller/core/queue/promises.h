@@ -16,9 +16,10 @@
 // begun since, by their time. After as much work as the gang's patience (kPatience, or the queue's)
 // the place where others have run longest is kept for the gang, as the place comes free.
 //
-// A gang without a promise is bound by the promises of gangs before, a gang with a promise by all
-// others. The first kMost gangs have promises or are counted for. Promises are not journalled: a
-// restart finds them anew before anything is planned, and counts passing work anew.
+// A gang without a promise is bound by the promises of gangs before and of gangs that others end
+// for, a gang with a promise by all others. The first kMost gangs have promises or are counted for.
+// Promises are not journalled: a restart finds them anew before anything is planned, and counts
+// passing work anew.
 //
 // Scope: what is kept and for whom. Who is next: scheduling_queue.h.
 //
@@ -141,7 +142,7 @@ class Promises {
                    WallTime now);
   std::optional<WallTime> PatienceEnd(const Entry& entry) const;
   bool MakeRoomFor(const ServicePlace& place);
-  bool Precedes(const ServicePlace& other, const GangSpec& holder, const ServicePlace& place,
+  bool Precedes(const ServicePlace& holder, const Entry& entry, const ServicePlace& place,
                 const GangSpec& gang) const;
   static void CountUntil(Passing& passing, WallTime now);
 

@@ -41,13 +41,13 @@ std::shared_ptr<const Holding> Hold(const std::string& node, Rng& rng) {
 }
 
 // A fleet, nearly all of which is in use.
-struct World {
+struct BusyFleet {
   ClusterState fleet;
   std::vector<std::shared_ptr<const Holding>> held;
 };
 
-World BusyWorld(Rng& rng) {
-  World world;
+BusyFleet BusyWorld(Rng& rng) {
+  BusyFleet world;
   for (int i = 0; i < 8; ++i) {
     const std::string name = fmt::format("us-{}", i);
     AddUltraServer(world.fleet, name);
@@ -69,7 +69,7 @@ Snapshot SnapshotOf(const ClusterState& fleet, const BlockBook& book) {
 }
 
 // Returns when the gang has a place, by a plan at each end; nullopt when it never has.
-std::optional<WallTime> FirstPlace(const World& world,
+std::optional<WallTime> FirstPlace(const BusyFleet& world,
                                    const std::shared_ptr<const GangSpec>& gang) {
   std::vector<WallTime> ends;
   for (const auto& holding : world.held) {
@@ -91,7 +91,7 @@ TEST(WhatIfTest, TheEarliestMomentIsThatOfAPlannerWhichLooksAtAll) {
   const BlockBook book({}, Morning());
   int later = 0;
   for (int round = 0; round < 60; ++round) {
-    const World world = BusyWorld(rng);
+    const BusyFleet world = BusyWorld(rng);
     WhatIf what_if;
     for (const char* shape : {"4x4x4", "4x4x2", "2x2x2", "1x2", ""}) {
       GangRequest request{.members = 0,

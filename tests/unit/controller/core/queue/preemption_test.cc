@@ -118,16 +118,20 @@ TEST_F(PreemptionTest, NothingIsKeptForAGangThatHasGone) {
   EXPECT_EQ(world_.api.pods().at("small").node, "node-a");
 }
 
-// The first gang has a higher priority than the gang for which others end.
-TEST_F(PreemptionTest, NothingIsKeptFromGangsThatAreServedBefore) {
+TEST_F(PreemptionTest, NobodyTakesThePlaceThatOthersEndForNotEvenAHigherPriority) {
   Add("low", 8, -10, true);
   world_.api.AddGang("high", 1);
   world_.api.ChangeGang("high", [](GangFact& gang) { gang.priority = 1000; });
   world_.api.AddPodWithClaim("high-0", "high", 16);
   Settle(false);
-  Add("first", 8, 2000);
-  EXPECT_EQ(NodeOf("first"), "node-a");
-  EXPECT_EQ(NodeOf("high"), "");
+  world_.api.AddGang("first", 1);
+  world_.api.ChangeGang("first", [](GangFact& gang) { gang.priority = 2000; });
+  world_.api.AddPodWithClaim("first-0", "first", 8);
+  Settle(false);
+  EXPECT_EQ(NodeOf("first"), "");
+  Settle();
+  EXPECT_EQ(NodeOf("high"), "node-a");
+  EXPECT_EQ(NodeOf("first"), "");
 }
 
 TEST_F(PreemptionTest, APriorityIsKnownAfterARestart) {
@@ -299,6 +303,52 @@ TEST_F(PreemptionTest, ADayOfRandomLoadHasNoCycles) {
   }
   EXPECT_GT(pairs.size(), 10U);
   EXPECT_THAT(world_.api.faults, IsEmpty());
+}
+
+// A queue's gangs end for another queue only as far as they have borrowed, and where they may end.
+TEST_F(PreemptionTest, AQueueWithinItsGuaranteeTakesBackWhatOthersHaveBorrowed) {
+  const auto put = [&](const std::string& name, std::int64_t guaranteed) {
+    world_.api.PutQueue(name,
+                        [&](QueueSpec& queue) { queue.guaranteed["trn2.48xlarge"] = guaranteed; });
+  };
+  const auto add = [&](const std::string& name, const std::string& queue, int chips,
+                       std::int32_t priority, bool preemptible) {
+    world_.api.AddGang(name, 1);
+    world_.api.ChangeGang(name, [&](GangFact& gang) {
+      gang.queue = queue;
+      gang.priority = priority;
+      gang.preemptible = preemptible;
+    });
+    world_.api.AddPodWithClaim(name + "-0", name, chips);
+    Settle();
+  };
+  put("owner", 8);
+  put("guest", 4);
+  add("stays", "guest", 4, 1000, false);
+  add("goes", "guest", 12, 1000, true);
+  EXPECT_EQ(NodeOf("goes"), "node-a");
+  add("large", "owner", 12, 2000, false);
+  EXPECT_EQ(NodeOf("large"), "") << "more than the guarantee";
+  EXPECT_EQ(NodeOf("goes"), "node-a");
+  add("claims", "owner", 8, 0, false);
+  EXPECT_EQ(NodeOf("claims"), "node-a");
+  EXPECT_EQ(NodeOf("goes"), "gone");
+  EXPECT_EQ(NodeOf("stays"), "node-a");
+  EXPECT_EQ(Preempted(), 1);
+}
+
+TEST_F(PreemptionTest, PriorityEndsNobodyInOtherQueues) {
+  for (const std::string name : {"one", "two"}) world_.api.PutQueue(name, [](QueueSpec&) {});
+  Add("low", 16, -10, true);
+  world_.api.AddGang("high", 1);
+  world_.api.ChangeGang("high", [](GangFact& gang) {
+    gang.queue = "one";
+    gang.priority = 1000;
+  });
+  world_.api.AddPodWithClaim("high-0", "high", 16);
+  Settle();
+  EXPECT_EQ(NodeOf("high"), "");
+  EXPECT_EQ(NodeOf("low"), "node-a");
 }
 
 }  // namespace
