@@ -150,6 +150,20 @@ claim "the gang got its place" eventually has_place late 4x4x4+0,0,0
 finished pod -l tahoma.dev/gang=late
 forget gang/late pod/late-0 pod/late-1 pod/late-2 pod/late-3
 
+title "Two queues, one fleet"
+run "kubectl apply -f examples/queues/lent.yaml"
+run "examples/gangs/make_gang.py visit 4x4x4 4 --preemptible --grace 5 --command 'sleep 600' | sed 's/^  shape:/  queue: guest\\n&/' | kubectl apply -f -"
+await --for=condition=Bound gang/visit
+holds() { equal "$(kubectl get queue "$1" -o jsonpath='{.status.held[*].chips}')" "$2"; }
+claim "a guest has borrowed the whole UltraServer" eventually holds guest 64
+run "kubectl annotate gang visit tahoma.dev/last-checkpoint=$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+run "examples/gangs/make_gang.py own 4x4x1 1 --command 'sleep 600' | sed 's/^  shape:/  queue: owner\\n&/' | kubectl apply -f -"
+await --for=condition=Bound gang/own
+run "kubectl get queues"
+claim "the owner has the node that is guaranteed" eventually holds owner 16
+claim "the guest's gang ended as a whole" eventually holds guest ""
+forget gang/visit gang/own pod/own-0 queue/owner queue/guest
+
 title "A chip that breaks"
 # Prints only the chip's part of the node's answer, which is its whole state.
 chip5="grep -oE '\{\"chip\":5,[^{]*\{[^}]*\}[^}]*\}'"

@@ -288,6 +288,13 @@ void Promises::MoveOn(const ServicePlace& place, Entry& entry, WallTime from,
   Reconcile(place, entry, cluster, now);
 }
 
+void Promises::SetGang(Entry& entry, const std::shared_ptr<const GangSpec>& gang) {
+  entry.gang = gang;
+  const std::int64_t hours = gang->patience.value_or(ChipsAsked(*gang) * kPatience.count());
+  const std::chrono::duration<double> hour = std::chrono::hours(1);
+  entry.passing.most = static_cast<double>(hours * kEighths) * hour.count();
+}
+
 // Makes room for one entry more, if those behind that place have one to give.
 bool Promises::MakeRoomFor(const ServicePlace& place) {
   if (!full()) return true;
@@ -308,12 +315,12 @@ void Promises::OnBlocked(const std::shared_ptr<const GangSpec>& gang, const Clus
     if (!MakeRoomFor(place)) return;
     place_of_[ref] = place;
     Entry& entry = entries_[place];
-    entry.gang = gang;
+    SetGang(entry, gang);
     entry.passing.at = now;
     return Search(place, entry, cluster, now);
   }
   Entry& entry = found->second;
-  entry.gang = gang;
+  SetGang(entry, gang);
   if (entry.promise == nullptr) return Search(place, entry, cluster, now);
   const bool was_due = entry.promise->from <= now;
   if (was_due && FreeAt(*entry.promise, cluster) == WallTime::min()) {
@@ -340,7 +347,7 @@ bool Promises::Keep(const std::shared_ptr<const GangSpec>& gang, Promise promise
   if (!entries_.contains(place) && !MakeRoomFor(place)) return false;
   place_of_[ref] = place;
   Entry& entry = entries_[place];
-  entry.gang = gang;
+  SetGang(entry, gang);
   Set(entry, std::make_shared<const Promise>(std::move(promise)), seen_);
   return true;
 }
@@ -467,13 +474,9 @@ void Promises::OnRun(const GangRef& ref, WallTime now) {
 std::optional<WallTime> Promises::PatienceEnd(const Entry& entry) const {
   if (entry.promise != nullptr) return std::nullopt;
   const Passing& passing = entry.passing;
-  const std::int64_t hours =
-      entry.gang->patience.value_or(ChipsAsked(*entry.gang) * kPatience.count());
-  const double most = static_cast<double>(hours) * kEighths *
-                      std::chrono::duration<double>(std::chrono::hours(1)).count();
-  if (passing.done >= most) return passing.at;
+  if (passing.done >= passing.most) return passing.at;
   if (passing.rate == 0) return std::nullopt;
-  const std::chrono::duration<double> left((most - passing.done) /
+  const std::chrono::duration<double> left((passing.most - passing.done) /
                                            static_cast<double>(passing.rate));
   if (left > std::chrono::hours(24 * 365)) return std::nullopt;
   return passing.at + std::chrono::duration_cast<std::chrono::nanoseconds>(left);
@@ -484,7 +487,7 @@ void Promises::EndPatience(const ServicePlace& place, Entry& entry, const Cluste
                            WallTime now) {
   const auto start = TimelineOf(entry, place, cluster, now)
                          .FindEarliest(entry.gang, plan_, Timeline::Beyond::kUnknown);
-  entry.passing = Passing{.gangs = {}, .at = now};
+  entry.passing = Passing{.gangs = {}, .most = entry.passing.most, .at = now};
   if (start) Set(entry, PromiseOf(*entry.gang, *start, now), cluster);
 }
 

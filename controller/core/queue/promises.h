@@ -114,6 +114,7 @@ class Promises {
     absl::flat_hash_map<GangRef, std::int64_t> gangs;  // eighths of chips that run now
     std::int64_t rate = 0;                             // their sum
     double done = 0;                                   // eighths of chips times seconds, until `at`
+    double most = 0;                                   // the patience, likewise
     WallTime at{};
   };
   struct Entry {
@@ -141,6 +142,7 @@ class Promises {
   void EndPatience(const ServicePlace& place, Entry& entry, const ClusterState& cluster,
                    WallTime now);
   std::optional<WallTime> PatienceEnd(const Entry& entry) const;
+  static void SetGang(Entry& entry, const std::shared_ptr<const GangSpec>& gang);
   bool MakeRoomFor(const ServicePlace& place);
   bool Precedes(const ServicePlace& holder, const Entry& entry, const ServicePlace& place,
                 const GangSpec& gang) const;
