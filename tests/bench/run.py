@@ -7,6 +7,8 @@ A row of bench.tsv: name, value, unit, target (or empty), "lower" or "higher" is
 $TAHOMA_BIN (default build/release/bin), benchmarks from the bench folder beside it.
 """
 
+import csv
+import datetime
 import functools
 import json
 import os
@@ -364,6 +366,20 @@ def replay_ratio(measure, other):
     return measured["tahoma"][measure] / measured[other][measure]
 
 
+def big_gang_start_over_bound():
+    """The wait of a whole UltraServer beside an endless stream of small jobs, over the time until those have ended that ran when
+    the UltraServer was asked for."""
+    with tempfile.TemporaryDirectory() as out:
+        output(BIN / "controller", "--replay", ROOT / "examples/replay/big-beside-small.yaml", "--fleet", "1-UltraServers",
+               "--policy", "tahoma", "--out", out)
+        jobs = list(csv.DictReader((pathlib.Path(out) / "jobs.csv").open()))
+    when = {key: [datetime.datetime.fromisoformat(job[key].replace("Z", "+00:00")) for job in jobs] for key in ("submit", "start", "end")}
+    big = next(i for i, job in enumerate(jobs) if job["chips"] == "64")
+    asked = when["submit"][big]
+    bound = max(end for start, end in zip(when["start"], when["end"]) if start < asked < end)
+    return (when["start"][big] - asked) / (bound - asked)
+
+
 def google_benchmark(program, counter):
     """The named counter, or the real time in ns, of a Google Benchmark program's only benchmark."""
     def run(name):
@@ -403,6 +419,7 @@ ROWS = [
     ("blocks_100k_rss_mib", "MiB", None, "lower", google_benchmark("block_journal_bench", "mib")),
     ("what_if_512_ultraservers_ms", "ms", 200, "lower", google_benchmark("what_if_bench", "ms")),
     ("what_if_512_beside_blocks_ms", "ms", 200, "lower", google_benchmark("what_if_bench", "ms")),
+    ("big_gang_start_over_bound", "ratio", 1, "lower", lambda _: big_gang_start_over_bound()),
     ("replay_nasa_seconds", "s", 60, "lower", lambda _: replay_nasa_seconds()),
     ("replay_mean_wait_over_easy", "ratio", 1, "lower", lambda _: replay_ratio("waitMeanSeconds", "easy")),
     ("replay_stranded_over_first_fit", "ratio", 0.5, "lower", lambda _: replay_ratio("strandedChips", "first-fit")),
