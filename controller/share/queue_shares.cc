@@ -312,7 +312,7 @@ std::optional<QueueDenial> QueueShares::MayStart(const std::string& queue, const
   return std::nullopt;
 }
 
-bool QueueShares::MayReclaim(const std::string& queue, std::int64_t eighths,
+bool QueueShares::MayReclaim(const std::string& queue, const Eighths& need,
                              const std::string& from) const {
   const auto taker = tree_.IndexOf(queue);
   const auto holder = tree_.IndexOf(from);
@@ -326,12 +326,16 @@ bool QueueShares::MayReclaim(const std::string& queue, std::int64_t eighths,
   if (mine.empty() || others.empty()) return false;  // a queue is above the other
   const Row& taking = rows_[mine.back()];
   const Row& holding = rows_[others.back()];
-  for (std::size_t type = 0; type < types_.size(); ++type) {
-    if (At(taking.all.held, type, 0) + eighths > At(taking.guaranteed, type, kNone)) continue;
+  bool beyond = false;
+  for (const auto& [name, eighths] : need) {
+    const auto found = type_index_.find(name);
+    if (found == type_index_.end()) return false;  // nobody is guaranteed the type
+    const std::size_t type = found->second;
+    if (At(taking.all.held, type, 0) + eighths > At(taking.guaranteed, type, kNone)) return false;
     const std::int64_t own = std::max<std::int64_t>(At(holding.guaranteed, type, kNone), 0);
-    if (At(holding.all.held, type, 0) > own) return true;
+    beyond = beyond || At(holding.all.held, type, 0) > own;
   }
-  return false;
+  return beyond;
 }
 
 QueueUse QueueShares::UseOf(const std::string& queue, WallTime now) const {

@@ -92,10 +92,10 @@ class QueueShares {
   // Returns why the gang may not start; nullopt when it may. The queue exists.
   std::optional<QueueDenial> MayStart(const std::string& queue, const Eighths& gang,
                                       std::int64_t gangs = 1) const;
-  // Returns whether a gang of so many eighths of chips of a type may take hardware back from gangs
-  // of another queue: where both queues part, the gang's side stays within its guarantee, and the
-  // other side holds more than its own. False where a queue does not exist.
-  bool MayReclaim(const std::string& queue, std::int64_t eighths, const std::string& from) const;
+  // Returns whether a gang that needs so much may take hardware back from gangs of another queue:
+  // where both queues part, the gang's side stays within its guarantee, and the other side holds
+  // more than its own of some type. False where a queue does not exist.
+  bool MayReclaim(const std::string& queue, const Eighths& need, const std::string& from) const;
   // Returns whether any queue has a limit, a stop or a guarantee that is not lent: else every gang
   // may start.
   bool limits() const { return limits_; }

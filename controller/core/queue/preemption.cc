@@ -151,11 +151,16 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   WaitUntil(group, field.kept_until);
 }
 
-// Returns whether the gang's queue lets the run end for the gang.
-bool Preemption::MayEnd(const GangSpec& gang, const GangRun& run) const {
+// Returns whether the gang's queue lets the run end for the gang. `need` is nullptr before a plan,
+// when nobody knows it.
+bool Preemption::MayEnd(const GangSpec& gang, const Eighths* need, const GangRun& run) const {
   const GangDecision& decision = run.decision();
   if (!ByQueue() || decision.queue == gang.queue) return decision.priority < gang.priority;
-  return shares_->MayReclaim(gang.queue, LeastEighthsOf(gang), decision.queue);
+  if (need != nullptr) return shares_->MayReclaim(gang.queue, *need, decision.queue);
+  const std::int64_t least = LeastEighthsOf(gang);
+  return std::ranges::any_of(shares_->FleetTypes(), [&](const std::string& type) {
+    return shares_->MayReclaim(gang.queue, {{type, least}}, decision.queue);
+  });
 }
 
 // Ends the fewest runs for the gang. Returns whether the gang has a place then.
@@ -166,7 +171,7 @@ bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const Cl
   std::vector<std::size_t> index;
   for (std::size_t i = 0; i < field.runs.size(); ++i) {
     const GangRun& run = *runs_.FindRun(field.runs[i]);
-    if (field.ending.contains(run.id()) || !MayEnd(*gang, run)) continue;
+    if (field.ending.contains(run.id()) || !MayEnd(*gang, nullptr, run)) continue;
     const GangRef ref{run.decision().key, run.decision().single};
     if (ended != ended_for_.end() && ended->second.contains(ref)) continue;
     among.push_back(field.may_end[i]);
@@ -177,8 +182,16 @@ bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const Cl
   };
   const auto victims = ChooseVictims(field.fleet, *gang, among, now, place);
   if (!victims) return false;
+  Eighths need;
+  for (const auto& holding : victims->placement.Holdings(*gang, now)) {
+    AddEighths(*holding, cluster, need);
+  }
   Runs ending;
-  for (const std::size_t victim : victims->gangs) ending.insert(field.runs[index[victim]]);
+  for (const std::size_t victim : victims->gangs) {
+    const RunId run = field.runs[index[victim]];
+    if (!MayEnd(*gang, &need, *runs_.FindRun(run))) return false;
+    ending.insert(run);
+  }
   field.fleet = Without(field.fleet, among, victims->gangs);
   const Placement& placement = victims->placement;
   const auto holdings = placement.Holdings(*gang, now);

@@ -69,7 +69,7 @@ class Preemption {
 
   bool IsWaitedFor(const Runs& ending) const;
   bool ByQueue() const { return shares_ != nullptr && shares_->tree().any(); }
-  bool MayEnd(const GangSpec& gang, const GangRun& run) const;
+  bool MayEnd(const GangSpec& gang, const Eighths* need, const GangRun& run) const;
   void Unkeep(const GangRef& ref);
   void Search(Queue group, const ClusterState& cluster, WallTime now);
   void AddRun(RunId id, WallTime now, Field& field) const;
