@@ -426,10 +426,12 @@ void ControllerHost::Carry(const ApiWrite& write, Fate fate, bool tell) {
 
 // Somebody else changes or deletes the object just before our write arrives.
 void ControllerHost::Touch(const ApiWrite& write, bool to_delete) {
-  if (IsNotice(write) || !api_.up()) return;
-  if (TargetOf(write.kind()) == controller::WriteTarget::kBlock) {
+  const controller::WriteTarget of = TargetOf(write.kind());
+  if (!api_.up()) return;
+  if (of == controller::WriteTarget::kBlock) {
     return TouchBlock(controller::ResultOf(write), to_delete);
   }
+  if (of != controller::WriteTarget::kClaim && of != controller::WriteTarget::kPod) return;
   const std::string target = PathOf(write);
   if (to_delete) {
     world_.Meet("deleted under a write");

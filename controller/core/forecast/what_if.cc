@@ -81,6 +81,16 @@ ForeseenPlace Foresee(const GangSpec& gang, const Placement& placement, const Cl
   return place;
 }
 
+// Returns the fleet with all promises held but those beyond the gang's end.
+ClusterState WithPromises(const Snapshot& snapshot, const GangSpec& gang, WallTime now) {
+  ClusterState fleet = *snapshot.cluster;
+  for (const auto& promise : snapshot.promises) {
+    if (!controller::Meets(*promise, now, gang.max_runtime)) continue;
+    for (const auto& holding : promise->holdings) fleet.Hold(holding);
+  }
+  return fleet;
+}
+
 Forecast Waits(std::string message) {
   Forecast forecast;
   forecast.blocked.emplace();
@@ -129,8 +139,7 @@ absl::StatusOr<std::shared_ptr<const GangSpec>> GangOfRequest(GangRequest reques
   return gang;
 }
 
-// The future as a snapshot knows the future: the ends of holdings and blocks, the promises, and the
-// booked hosts.
+// A snapshot's future: the ends of holdings and blocks, the promises, and the booked hosts.
 class WhatIf::Future {
  public:
   Future(const Snapshot& snapshot, const GangSpec& gang, WallTime now)
@@ -144,7 +153,7 @@ class WhatIf::Future {
     FindHosts();
   }
 
-  // Returns a timeline that is valid as long as this object.
+  // Returns a timeline, valid as long as this object.
   Timeline MakeTimeline() const {
     TimelineParts parts{.fleet = *snapshot_.cluster,
                         .now = now_,
@@ -207,7 +216,7 @@ class WhatIf::Future {
     }
   }
 
-  // What runs in a block has ended when the block does.
+  // A block's gangs end with the block.
   static void Vacate(const Block& block, ClusterState& state) {
     for (const std::string& host : block.hosts) {
       const auto domain = state.FindDomain(host);
@@ -333,7 +342,7 @@ Forecast WhatIf::Ask(const Snapshot& snapshot, const std::shared_ptr<const GangS
                      WallTime now) {
   if (!gang->block.empty()) return AskInBlock(snapshot, *gang, now);
   Forecast forecast;
-  forecast.now = PlaceIn(*snapshot.cluster, gang, now, &forecast.blocked);
+  forecast.now = PlaceIn(WithPromises(snapshot, *gang, now), gang, now, &forecast.blocked);
   if (forecast.now || forecast.blocked->reason != BlockedReason::kWaitsForCapacity) return forecast;
   const Future future(snapshot, *gang, now);
   forecast.earliest = FindEarliest(future, gang);

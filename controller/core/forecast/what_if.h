@@ -6,11 +6,11 @@
 //   if (forecast.now) Show(*forecast.now);               // it would be placed there now
 //   else Explain(*forecast.blocked, forecast.earliest);  // why not, and when
 //
-// Now is the planner's own answer for a gang that is alone. Later is the same planner on the fleet
-// as it will be: gangs with a maxRuntime have ended by then, blocks have given back their hardware
-// at their end, promised hardware is its holder's, and of each pool as many hosts are kept as its
-// profile of time has booked while the gang would run. Gangs without a maxRuntime are taken to run
-// for ever, and those that wait without a promise are not seen: they may come first.
+// Now is the planner's own answer for a gang behind all promises. Later is the same planner on the
+// fleet as it will be: gangs with a maxRuntime have ended by then, blocks have given back their
+// hardware at their end, promised hardware is its holder's, and of each pool as many hosts are kept
+// as its profile of time has booked while the gang would run. Gangs without a maxRuntime are taken
+// to run for ever, and those that wait without a promise are not seen: they may come first.
 //
 // Scope: pure but for what the planner remembers, which changes no answer. A question looks at the
 // holdings once and at Timeline::kLooksMost moments.

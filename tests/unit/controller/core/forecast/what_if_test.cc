@@ -161,5 +161,31 @@ TEST(WhatIfTest, HostsThatAreBookedAreNotForeseen) {
   EXPECT_EQ(when("72h"), StartOf(start + 1)) << "the block has ended";
 }
 
+TEST(WhatIfTest, HardwareThatIsPromisedIsForeseenForShortGangsAlone) {
+  const BlockBook book({}, Morning());
+  ClusterState fleet;
+  AddUltraServer(fleet, "us-0");
+  const auto holder = GangOfRequest({.shape = "4x4x4"}, {"default", "holder"});
+  ASSERT_TRUE(holder.ok());
+  const auto placed = Planner().Plan(fleet, {*holder}, Morning());
+  Promise promise;
+  promise.from = Morning() + std::chrono::hours(2);
+  promise.until = Morning() + std::chrono::hours(5);
+  promise.holdings = placed.front().placement->Holdings(**holder, Morning());
+  Snapshot snapshot = SnapshotOf(fleet, book);
+  snapshot.promises.push_back(std::make_shared<const Promise>(promise));
+  const auto ask = [&](const std::string& runtime) {
+    const auto gang =
+        GangOfRequest({.shape = "4x4x1", .max_runtime = runtime}, {"default", "gang"});
+    EXPECT_TRUE(gang.ok());
+    return WhatIf().Ask(snapshot, *gang, Morning());
+  };
+  EXPECT_TRUE(ask("1h").now.has_value());
+  const Forecast later = ask("3h");
+  EXPECT_FALSE(later.now.has_value());
+  ASSERT_TRUE(later.earliest.has_value());
+  EXPECT_EQ(later.earliest->when, promise.until);
+}
+
 }  // namespace
 }  // namespace tahoma::controller
