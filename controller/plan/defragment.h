@@ -1,16 +1,10 @@
 // Which running gangs move so that a wanted gang gets a place: the cheapest set, each with a place
 // of its own.
 //
-//   const std::vector<MovableGang> movable = {{.run = run, .spec = spec}};
-//   const auto plan = PlanMoves(view, wanted, movable, {.moves = 10}, now, place);
-//   if (!plan.ok()) return plan.status();
-//   for (const Move& move : plan->moves) End(move.gang, move.to);   // one after the other
-//
-// The place of a move is free when each move before it is done; it is not on the wanted gang's
-// place. The cost of a set is the sum of RunningGang::work: chips times the age of the checkpoint
-// and the time to restore. Sets are tried from the cheapest on, up to kSetsMost: a set that frees
-// the wanted place, but leaves a gang that moves without a place, is tried again with gangs beside
-// that make room for that one.
+// The place of a move is free when each earlier move is done, and is apart from the wanted place.
+// The cost of a set is the sum of RunningGang::work: chips times the age of the checkpoint and the
+// time to restore. Sets are tried from the cheapest on, up to kSetsMost: a set that frees the
+// wanted place, but leaves a moving gang without a place, is tried again with gangs beside.
 //
 // More free UltraServers are planned as a wanted gang of as many 4x4x4 slices.
 //

@@ -1,9 +1,5 @@
 // Where a gang would have room if running gangs ended: by chips alone.
 //
-//   const std::vector<RunningGang> lower = {{.claims = {"uid-a"}, .pods = {}, .work = 9000}};
-//   const RoomByEnding room(view, *gang, *placed_without_all, lower, now);
-//   for (const Ended& ended : room.ForOne()) Try(Without(view, lower, ended));
-//
 // A gang consists of parts: boxes or, without a shape, pods. Parts are taken to be alike, and to
 // need chips only. The planner checks everything else: a set of gangs that frees too few chips
 // frees no place, but a set that frees enough chips may free no place either.

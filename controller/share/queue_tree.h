@@ -1,16 +1,11 @@
 // All queues as a forest: which queues serve gangs, which are in trouble and why, and which queue a
 // gang means.
 //
-//   const QueueTree tree(specs);                       // all objects of the kind Queue, by name
-//   const QueueTree::Node* queue = tree.Find("research");
-//   if (queue != nullptr && !queue->serves) Say(queue->message);
-//   tree.QueueFor({.ns = "team-a"});                   // "research": the default of team-a
-//
 // A queue in trouble, and the queues below, start no gang, keep nothing from others and stop nobody
 // else. A parent whose children are guaranteed more than the parent is in trouble, not the
 // children. Where two queues claim one namespace or one name of Kueue's or Volcano's, the first by
-// name has it, and the other has a warning. The queue `default` is there without an object, and
-// then all may use it.
+// name counts, and the other has a warning. The queue `default` exists without an object, and then
+// all may use the queue.
 //
 // Scope: the objects alone. What the queues hold: queue_shares.h.
 //

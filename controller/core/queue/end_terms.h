@@ -1,9 +1,6 @@
 // The terms on which a run may be ended for another gang: the lost work, and until when the run is
 // kept.
 //
-//   const EndTerms terms = EndTermsOf(run, facts, now);
-//   if (terms.kept_until) Wait(*terms.kept_until);   // the minRuntime is not over
-//
 // A run loses the work since the last checkpoint by an annotation of the Gang or of a pod; without
 // a checkpoint, or where the gang is not checkpointable, the work since the last bind.
 //

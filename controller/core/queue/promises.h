@@ -1,12 +1,5 @@
-// Keeps hardware for the gangs that wait first: a gang that is served later begins only where no
-// earlier gang begins later because of that (conservative backfill).
-//
-//   Promises promises(runs, plan);
-//   promises.Step(cluster, now);                      // before gangs are planned
-//   const auto binding = promises.Binding(place, *gang, now);
-//   Plan(promises.ViewOf(cluster, binding), {gang});  // hardware of others is held
-//   promises.OnBlocked(gang, cluster, now);           // no place was found: when will there be?
-//   promises.OnSettled(ref);                          // has a place, or waits for other things
+// Keeps hardware for the first waiting gangs: a later gang begins only where no earlier gang begins
+// later because of the start (conservative backfill).
 //
 // A blocked gang is promised the earliest start and place that a Timeline of the runs' ends has
 // beside the promises of others. From then on the start moves only forward, unless a gang that is

@@ -1,12 +1,5 @@
 // The gangs to be planned, in one line for each queue, and the gangs that wait for their queue.
 //
-//   QueueLines lines(&shares);
-//   lines.Put(place, gang, {.least = 64 * 8});
-//   lines.Begin(now);
-//   while (const auto next = lines.Next()) lines.Take(*next);   // the next turn; charged
-//   for (const QueueLines::Denied& denied : lines.DrainDenied()) Say(denied.why.message);
-//   lines.End();                                                // charges are taken back
-//
 // Gangs of Capacity Blocks come first, and no queue binds them. Then queues take turns
 // (queue_turns.h), and inside a queue the order is that of ServicePlace. Without objects of the
 // kind Queue there is a single line.

@@ -165,9 +165,10 @@ TEST(WhatIfTest, HardwareThatIsPromisedIsForeseenForShortGangsAlone) {
   const BlockBook book({}, Morning());
   ClusterState fleet;
   AddUltraServer(fleet, "us-0");
-  const auto holder = GangOfRequest({.shape = "4x4x4"}, {"default", "holder"});
+  const auto holder = GangOfRequest({.members = 0, .shape = "4x4x4"}, {"default", "holder"});
   ASSERT_TRUE(holder.ok());
   const auto placed = Planner().Plan(fleet, {*holder}, Morning());
+  ASSERT_TRUE(placed.front().placement.has_value());
   Promise promise;
   promise.from = Morning() + std::chrono::hours(2);
   promise.until = Morning() + std::chrono::hours(5);
@@ -175,8 +176,8 @@ TEST(WhatIfTest, HardwareThatIsPromisedIsForeseenForShortGangsAlone) {
   Snapshot snapshot = SnapshotOf(fleet, book);
   snapshot.promises.push_back(std::make_shared<const Promise>(promise));
   const auto ask = [&](const std::string& runtime) {
-    const auto gang =
-        GangOfRequest({.shape = "4x4x1", .max_runtime = runtime}, {"default", "gang"});
+    const auto gang = GangOfRequest({.members = 0, .shape = "4x4x1", .max_runtime = runtime},
+                                    {"default", "gang"});
     EXPECT_TRUE(gang.ok());
     return WhatIf().Ask(snapshot, *gang, Morning());
   };
