@@ -376,7 +376,7 @@ def big_gang_start_over_bound():
     when = {key: [datetime.datetime.fromisoformat(job[key].replace("Z", "+00:00")) for job in jobs] for key in ("submit", "start", "end")}
     big = next(i for i, job in enumerate(jobs) if job["chips"] == "64")
     asked = when["submit"][big]
-    bound = max(end for start, end in zip(when["start"], when["end"]) if start < asked < end)
+    bound = max(end for start, end in zip(when["start"], when["end"]) if start <= asked < end)
     return (when["start"][big] - asked) / (bound - asked)
 
 
