@@ -151,15 +151,22 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   WaitUntil(group, field.kept_until);
 }
 
-// Returns whether the gang's queue lets the run end for the gang. `need` is nullptr before a plan,
-// when nobody knows it.
-bool Preemption::MayEnd(const GangSpec& gang, const Eighths* need, const GangRun& run) const {
+// Returns what the gang may need, as far as claims tell: as much of one type, any.
+std::vector<Eighths> Preemption::PossibleNeeds(const GangSpec& gang) const {
+  std::vector<Eighths> needs;
+  if (!ByQueue()) return needs;
+  const std::int64_t least = LeastEighthsOf(gang);
+  for (const std::string& type : shares_->FleetTypes()) needs.push_back({{type, least}});
+  return needs;
+}
+
+// Returns whether the gang's queue lets the run end for some of the needs.
+bool Preemption::MayEnd(const GangSpec& gang, std::span<const Eighths> needs,
+                        const GangRun& run) const {
   const GangDecision& decision = run.decision();
   if (!ByQueue() || decision.queue == gang.queue) return decision.priority < gang.priority;
-  if (need != nullptr) return shares_->MayReclaim(gang.queue, *need, decision.queue);
-  const std::int64_t least = LeastEighthsOf(gang);
-  return std::ranges::any_of(shares_->FleetTypes(), [&](const std::string& type) {
-    return shares_->MayReclaim(gang.queue, {{type, least}}, decision.queue);
+  return std::ranges::any_of(needs, [&](const Eighths& need) {
+    return shares_->MayReclaim(gang.queue, need, decision.queue);
   });
 }
 
@@ -167,11 +174,12 @@ bool Preemption::MayEnd(const GangSpec& gang, const Eighths* need, const GangRun
 bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const ClusterState& cluster,
                            WallTime now, Field& field) {
   const auto ended = ended_for_.find(RefOf(*gang));
+  const std::vector<Eighths> possible = PossibleNeeds(*gang);
   std::vector<RunningGang> among;
   std::vector<std::size_t> index;
   for (std::size_t i = 0; i < field.runs.size(); ++i) {
     const GangRun& run = *runs_.FindRun(field.runs[i]);
-    if (field.ending.contains(run.id()) || !MayEnd(*gang, nullptr, run)) continue;
+    if (field.ending.contains(run.id()) || !MayEnd(*gang, possible, run)) continue;
     const GangRef ref{run.decision().key, run.decision().single};
     if (ended != ended_for_.end() && ended->second.contains(ref)) continue;
     among.push_back(field.may_end[i]);
@@ -182,19 +190,16 @@ bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const Cl
   };
   const auto victims = ChooseVictims(field.fleet, *gang, among, now, place);
   if (!victims) return false;
-  Eighths need;
-  for (const auto& holding : victims->placement.Holdings(*gang, now)) {
-    AddEighths(*holding, cluster, need);
-  }
+  const Placement& placement = victims->placement;
+  const auto holdings = placement.Holdings(*gang, now);
+  const Eighths need = EighthsOf(holdings, cluster);
   Runs ending;
   for (const std::size_t victim : victims->gangs) {
     const RunId run = field.runs[index[victim]];
-    if (!MayEnd(*gang, &need, *runs_.FindRun(run))) return false;
+    if (!MayEnd(*gang, {&need, 1}, *runs_.FindRun(run))) return false;
     ending.insert(run);
   }
   field.fleet = Without(field.fleet, among, victims->gangs);
-  const Placement& placement = victims->placement;
-  const auto holdings = placement.Holdings(*gang, now);
   for (const auto& holding : holdings) {
     ending.merge(HoldersOf(*holding, field.ending, cluster));
     field.fleet.Hold(holding);

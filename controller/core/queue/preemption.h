@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -69,7 +70,8 @@ class Preemption {
 
   bool IsWaitedFor(const Runs& ending) const;
   bool ByQueue() const { return shares_ != nullptr && shares_->tree().any(); }
-  bool MayEnd(const GangSpec& gang, const Eighths* need, const GangRun& run) const;
+  std::vector<Eighths> PossibleNeeds(const GangSpec& gang) const;
+  bool MayEnd(const GangSpec& gang, std::span<const Eighths> needs, const GangRun& run) const;
   void Unkeep(const GangRef& ref);
   void Search(Queue group, const ClusterState& cluster, WallTime now);
   void AddRun(RunId id, WallTime now, Field& field) const;

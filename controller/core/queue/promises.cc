@@ -4,13 +4,13 @@
 #include <bit>
 #include <string>
 
+#include "controller/core/journal/usage_record.h"
+#include "controller/core/queue/queue_lines.h"
 #include "controller/plan/decision.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
 namespace {
-
-constexpr std::int64_t kEighths = 8;
 
 GangRef HolderOf(const GangSpec& gang) { return {gang.key, gang.single_pod}; }
 
@@ -90,17 +90,6 @@ std::vector<DomainId> DomainsOf(const Promise& promise, const ClusterState& clus
     });
   }
   return {domains.begin(), domains.end()};
-}
-
-std::int64_t EighthsOfChips(const GangSpec& gang, const Placement& placement,
-                            const ClusterState& cluster, WallTime now) {
-  std::int64_t eighths = 0;
-  for (const auto& holding : placement.Holdings(gang, now)) {
-    ForEachNode(*holding, cluster, [&](NodeId id, std::uint16_t) {
-      eighths += EighthsOf(*holding, *cluster.node(id).node);
-    });
-  }
-  return eighths;
 }
 
 // Returns how many chips the gang asks for, roughly: a core counts as a chip.
@@ -292,7 +281,7 @@ void Promises::SetGang(Entry& entry, const std::shared_ptr<const GangSpec>& gang
   entry.gang = gang;
   const std::int64_t hours = gang->patience.value_or(ChipsAsked(*gang) * kPatience.count());
   const std::chrono::duration<double> hour = std::chrono::hours(1);
-  entry.passing.most = static_cast<double>(hours * kEighths) * hour.count();
+  entry.passing.most = static_cast<double>(hours * kEighthsOfChip) * hour.count();
 }
 
 // Makes room for one entry more, if those behind that place have one to give.
@@ -452,7 +441,12 @@ void Promises::OnBegun(const GangSpec& gang, const Placement& placement,
   for (auto& [place, entry] : entries_) {
     if (entry.promise != nullptr || !Precedes(place, entry, begun, gang)) continue;
     if (!CouldUse(*entry.gang, placement, cluster)) continue;
-    if (!eighths) eighths = EighthsOfChips(gang, placement, cluster, now);
+    if (!eighths) {
+      eighths = 0;
+      for (const auto& [type, more] : EighthsOf(placement.Holdings(gang, now), cluster)) {
+        *eighths += more;
+      }
+    }
     CountUntil(entry.passing, now);
     if (entry.passing.gangs.emplace(ref, *eighths).second) entry.passing.rate += *eighths;
   }

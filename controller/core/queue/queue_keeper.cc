@@ -14,7 +14,6 @@
 namespace tahoma::controller {
 namespace {
 
-constexpr std::int64_t kEighthsOfAChip = 8;
 // Less than this many eighths of chips on average is no use.
 constexpr double kNoUse = 0.001;
 
@@ -45,7 +44,7 @@ double Rounded(double value, double parts) { return std::round(value * parts) / 
 ChipCounts ChipsOf(const Eighths& eighths) {
   ChipCounts chips;
   for (const auto& [type, count] : eighths) {
-    chips[type] = (count + kEighthsOfAChip - 1) / kEighthsOfAChip;
+    chips[type] = (count + kEighthsOfChip - 1) / kEighthsOfChip;
   }
   return chips;
 }

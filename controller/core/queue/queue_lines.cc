@@ -4,12 +4,12 @@
 #include <bit>
 #include <string_view>
 
+#include "controller/core/journal/usage_record.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
 namespace {
 
-constexpr std::int64_t kEighthsOfDevice = 8;
 constexpr std::size_t kBlocks = 0;  // the line of gangs in Capacity Blocks
 constexpr std::size_t kAll = 1;     // the only other line without queues
 
@@ -29,7 +29,7 @@ std::int64_t LeastOf(const DeviceRequest& request) {
                                  : 1;
   const bool chips = (Mentions(request, "neuron_device") || Mentions(request, "neuron_node")) &&
                      !Mentions(request, "neuron_core");
-  return chips ? count * kEighthsOfDevice : count;
+  return chips ? count * kEighthsOfChip : count;
 }
 
 }  // namespace
@@ -64,6 +64,13 @@ void AddEighths(const Holding& holding, const ClusterState& cluster, Eighths& su
       sum[node->family->instance_type] += eighths;
     }
   }
+}
+
+Eighths EighthsOf(const std::vector<std::shared_ptr<const Holding>>& holdings,
+                  const ClusterState& cluster) {
+  Eighths sum;
+  for (const auto& holding : holdings) AddEighths(*holding, cluster, sum);
+  return sum;
 }
 
 LineTurns::LineTurns(QueueShares* shares, const std::vector<std::string>& names, WallTime now)

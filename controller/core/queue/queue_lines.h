@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,6 +51,9 @@ struct QueueNeed {
 std::int64_t LeastEighthsOf(const GangSpec& gang);
 // Adds what the holding occupies of nodes that are there.
 void AddEighths(const Holding& holding, const ClusterState& cluster, Eighths& sum);
+// Returns the chips of the holdings, by instance type.
+Eighths EighthsOf(const std::vector<std::shared_ptr<const Holding>>& holdings,
+                  const ClusterState& cluster);
 
 // Whose turn it is among lines: those of Capacity Blocks, then queues as they take turns.
 class LineTurns {

@@ -63,14 +63,6 @@ bool HasMoreRoom(const ClusterState& before, const ClusterState& now, DomainId i
   });
 }
 
-// Returns the chips of the holdings, by instance type.
-Eighths EighthsOf(const std::vector<std::shared_ptr<const Holding>>& holdings,
-                  const ClusterState& cluster) {
-  Eighths sum;
-  for (const auto& holding : holdings) AddEighths(*holding, cluster, sum);
-  return sum;
-}
-
 // Says how many pods of the gang find no place.
 void SayFewer(const GangSpec& gang, Blocked& blocked) {
   blocked.message = fmt::format("minMembers, {} of {} pods: {}", gang.min_members,
