@@ -1,33 +1,26 @@
 #include "lib/kube/objects/pod_affinity.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "lib/base/status.h"
+#include "lib/kube/objects/label_selector.h"
 
 namespace tahoma::kube {
 namespace {
 
 // Reads the term's selector, and which label the selected pods have: rather one of few values.
 void ParseSelector(Field object, PodAffinityTerm& term) {
-  const auto require = [&](Field from, std::string_view key, std::string_view op,
-                           std::vector<std::string> values) {
-    const absl::Status added = term.selector.Require(key, op, values);
-    if (!added.ok()) from.Fail(Message(added));
+  term.selector = ParseLabelSelector(object);
+  ForEachRequirement(object, [&](Field, std::string_view key, std::string_view op,
+                                 std::vector<std::string> values) {
     if (op != "In" && (op != "Exists" || !term.label.empty())) return;
     term.label = key;
     // Readers look at each value's pods and count them: a value that is named twice counts once.
     std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());
     term.label_values = std::move(values);
-  };
-  for (const Field one : object.At("matchExpressions").Items()) {
-    require(one, one.At("key").Text(), one.At("operator").Text(), one.At("values").Texts());
-  }
-  object.At("matchLabels").Entries([&](const std::string& key, Field value) {
-    require(value, key, "In", {std::string(value.Text())});
   });
 }
 
@@ -100,10 +93,7 @@ bool PodAffinityTerm::Selects(const std::string& own, const std::string& ns,
   if (selects_none) return false;
   const bool there = any_namespace || (namespaces.empty() && ns == own) ||
                      std::ranges::find(namespaces, ns) != namespaces.end();
-  return there && selector.Matches([&](std::string_view key) -> std::optional<std::string_view> {
-    const std::string* value = FindLabel(labels, key);
-    return value == nullptr ? std::nullopt : std::optional<std::string_view>(*value);
-  });
+  return there && kube::Selects(selector, labels);
 }
 
 PodAffinity ParsePodAffinity(Field spec) {
