@@ -130,6 +130,14 @@ struct RequestGone {
   RequestKey key;
   std::string uid;
 };
+struct BudgetSeen {
+  std::shared_ptr<const BudgetFact> budget;
+};
+struct BudgetGone {
+  std::string ns;
+  std::string name;
+  std::string uid;
+};
 struct QueueSeen {
   std::shared_ptr<const QueueSpec> queue;
   QueueShown shown = {};
@@ -148,6 +156,7 @@ using Command =
                  PriorityClassGone, WorkloadSeen, WorkloadGone, ClaimTemplateSeen,
                  ClaimTemplateGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
                  StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen, RequestGone,
-                 BlockOrder, QueueSeen, QueueGone, WatchesSynced, ApiResult>;
+                 BlockOrder, BudgetSeen, BudgetGone, QueueSeen, QueueGone, WatchesSynced,
+                 ApiResult>;
 
 }  // namespace tahoma::controller

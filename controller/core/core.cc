@@ -441,6 +441,16 @@ void Core::On(const RequestGone& command) { requests_.OnRequestGone(command.key,
 void Core::On(const BlockOrder& command) { blocks_.OnOrder(command); }
 
 // A status that was written changes no queue.
+void Core::On(const BudgetSeen& command) {
+  facts_.budgets.Put(command.budget);
+  kept_.preemption.OnBudgets(now_.wall);
+}
+
+void Core::On(const BudgetGone& command) {
+  facts_.budgets.Remove(command.ns, command.name, command.uid);
+  kept_.preemption.OnBudgets(now_.wall);
+}
+
 void Core::On(const QueueSeen& command) {
   from_facts_.queues.OnQueue(*command.queue, command.shown, now_);
   auto& known = facts_.queues[command.queue->name];

@@ -157,6 +157,8 @@ class Core {
   void On(const RequestSeen& command);
   void On(const RequestGone& command);
   void On(const BlockOrder& command);
+  void On(const BudgetSeen& command);
+  void On(const BudgetGone& command);
   void On(const QueueSeen& command);
   void On(const QueueGone& command);
   void On(const WatchesSynced& command);

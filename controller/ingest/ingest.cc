@@ -97,6 +97,7 @@ std::size_t Ingest::StartStepping() {
   FollowWorkloads();
   FollowBlocks();
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
+  FollowBudgets();
   FollowQueues();
   FollowPods();
   FollowOtherPods();
@@ -366,6 +367,21 @@ void Ingest::FollowRequests(RequestKind kind) {
       },
       [this, kind](const kube::ObjectKey& key, const std::string& uid) {
         sink_(RequestGone{{kind, key.ns, key.name}, uid});
+      });
+}
+
+// Without budgets gangs end for others as if nothing guarded the gangs' pods.
+void Ingest::FollowBudgets() {
+  Follow(
+      {.resource = {.group = "policy", .version = "v1", .plural = "poddisruptionbudgets"},
+       .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto parsed, kube::ParseDisruptionBudget(object));
+        sink_(BudgetSeen{std::make_shared<const BudgetFact>(std::move(parsed))});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(BudgetGone{key.ns, key.name, uid});
       });
 }
 

@@ -18,6 +18,7 @@ CONTROLLER = {
     ("cluster", "scheduling.volcano.sh", "podgroups"): "list watch",
     ("cluster", "scheduling.run.ai", "podgroups"): "list watch",
     ("cluster", "scheduling.k8s.io", "workloads"): "list watch",
+    ("cluster", "policy", "poddisruptionbudgets"): "list watch",
     ("cluster", "scheduling.k8s.io", "priorityclasses"): "list watch",
     ("cluster", "neuron.aws.com", "neuronultraserverworkloads"): "list watch",
     ("cluster", "neuron.aws.com", "neuronultraserverworkloads/status"): "patch",

@@ -596,6 +596,17 @@ void FakeApi::CarryOut(const PodWrite& write, ApiResult& result) {
 
 std::vector<Command> FakeApi::TakeEvents() { return std::exchange(events_, {}); }
 
+void FakeApi::PutBudget(const std::string& name, const std::string& app, std::int64_t allowed) {
+  auto budget = std::make_shared<BudgetFact>();
+  budget->metadata.ns = "default";
+  budget->metadata.name = name;
+  budget->metadata.uid = "uid-budget-" + name;
+  TAHOMA_CHECK_OK(budget->selector.Require("app", "In", {app}));
+  budget->allowed = allowed;
+  budgets_[name] = budget;
+  events_.push_back(BudgetSeen{budget});
+}
+
 void FakeApi::PutQueue(const std::string& name, const std::function<void(QueueSpec&)>& change) {
   auto spec = std::make_shared<QueueSpec>();
   spec->name = name;
@@ -619,6 +630,7 @@ void FakeApi::Relist() {
   for (const auto& [name, gang] : gangs_) {
     events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
   }
+  for (const auto& [name, budget] : budgets_) events_.push_back(BudgetSeen{budget});
   for (const auto& [name, queue] : queues_) events_.push_back(QueueSeen{queue});
   for (const auto& [name, workload] : workloads_) {
     events_.push_back(WorkloadSeen{std::make_shared<const WorkloadFact>(workload)});

@@ -43,6 +43,8 @@ class FakeApi {
   void ChangeGang(const std::string& name, const std::function<void(GangFact&)>& change);
   void RemoveGang(const std::string& name);
   // A Queue for all namespaces, in place of the one of that name.
+  // A budget of pods with the label app.
+  void PutBudget(const std::string& name, const std::string& app, std::int64_t allowed);
   void PutQueue(const std::string& name, const std::function<void(QueueSpec&)>& change);
   void RemoveQueue(const std::string& name);
   void ChangePod(const std::string& name, const std::function<void(PodFact&)>& change);
@@ -164,6 +166,7 @@ class FakeApi {
   std::map<std::string, PodFact> pods_;
   std::map<std::string, ClaimFact> claims_;
   std::map<std::string, GangFact> gangs_;
+  std::map<std::string, std::shared_ptr<const BudgetFact>> budgets_;
   std::map<std::string, std::shared_ptr<const QueueSpec>> queues_;
   std::map<std::string, NodeFacts> nodes_;
   std::map<std::string, WorkloadFact> workloads_;

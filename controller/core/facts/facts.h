@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/core/facts/disruption_budgets.h"
 #include "controller/core/facts/gang_wish.h"
 #include "controller/core/facts/pod_group.h"
 #include "controller/core/facts/ultraserver_workload.h"
@@ -271,6 +272,7 @@ struct Facts {
   absl::flat_hash_map<std::string, std::shared_ptr<const VolumeFact>> volumes;
   std::map<std::string, std::shared_ptr<const StorageClassFact>, std::less<>> storage_classes;
   std::map<std::string, std::shared_ptr<const QueueSpec>> queues;
+  DisruptionBudgets budgets;
 };
 
 // Orders "train-2" before "train-10": runs of digits compare as numbers. A strict weak order.

@@ -21,7 +21,9 @@ GangRef RefOf(const GangSpec& gang) { return {gang.key, gang.single_pod}; }
 
 // The fleet during a search.
 struct Preemption::Field {
-  ClusterState fleet;                       // without `ending`
+  ClusterState fleet;  // without `ending`
+  BudgetRoom budgets;
+  bool guarded = false;                     // a budget has kept a run from ending
   ClusterState beyond = {};                 // without `runs` either
   std::vector<RunId> runs = {};             // may be ended
   std::vector<RunningGang> may_end = {};    // the same runs
@@ -35,7 +37,20 @@ void Preemption::OnSettled(const GangRef& ref) {
     due_.erase({due->second, ref});
     due_of_.erase(due);
   }
+  by_budget_.erase(ref);
   Unkeep(ref);
+}
+
+// The status of a budget changes with each of its pods: gangs are tried again once a while.
+void Preemption::OnBudgets(WallTime now) {
+  for (const GangRef& ref : std::exchange(by_budget_, {})) WaitUntil(ref, now + kBudgetPause);
+}
+
+BudgetRoom Preemption::RoomOfBudgets() {
+  BudgetRoom room(runs_.facts());
+  std::erase_if(ended_, [&](RunId id) { return runs_.FindRun(id) == nullptr; });
+  for (const RunId id : ended_) room.Spend(*runs_.FindRun(id));
+  return room;
 }
 
 void Preemption::Unkeep(const GangRef& ref) {
@@ -79,17 +94,13 @@ std::optional<WallTime> Preemption::wake() const {
   return due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
 }
 
-// Lets DrainDue return the gangs at that time, or at an earlier time where one is set.
-void Preemption::WaitUntil(const Queue& gangs, std::optional<WallTime> when) {
-  if (!when) return;
-  for (const auto& gang : gangs) {
-    const GangRef ref = RefOf(*gang);
-    const auto [known, added] = due_of_.try_emplace(ref, *when);
-    if (!added && known->second <= *when) continue;
-    if (!added) due_.erase({known->second, ref});
-    known->second = *when;
-    due_.insert({*when, ref});
-  }
+// Lets DrainDue return the gang at that time, or at an earlier time where one is set.
+void Preemption::WaitUntil(const GangRef& ref, WallTime when) {
+  const auto [known, added] = due_of_.try_emplace(ref, when);
+  if (!added && known->second <= when) return;
+  if (!added) due_.erase({known->second, ref});
+  known->second = when;
+  due_.insert({when, ref});
 }
 
 // Adds a run of lower priority, unless the minRuntime is not over.
@@ -99,6 +110,10 @@ void Preemption::AddRun(RunId id, WallTime now, Field& field) const {
   const EndTerms terms = EndTermsOf(run, runs_.facts(), now);
   if (!run.ending() && terms.kept_until) {
     field.kept_until = std::min(field.kept_until.value_or(*terms.kept_until), *terms.kept_until);
+    return;
+  }
+  if (!run.ending() && !field.budgets.MayEnd(run)) {
+    field.guarded = true;
     return;
   }
   ReleaseDecided(decision, field.beyond);
@@ -128,7 +143,8 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   if (all.begin()->first >= priority && !ByQueue()) return;
   const GangSpec& last = *group.back();
   Field field = {
-      .fleet = promises_.ViewOf(cluster, promises_.Binding(PlaceOf(RefOf(last), last), last, now))};
+      .fleet = promises_.ViewOf(cluster, promises_.Binding(PlaceOf(RefOf(last), last), last, now)),
+      .budgets = RoomOfBudgets()};
   field.beyond = field.fleet;
   std::size_t looked = 0;
   auto next = all.begin();
@@ -148,7 +164,10 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
     }
     group = std::move(rest);
   }
-  WaitUntil(group, field.kept_until);
+  for (const auto& gang : group) {
+    if (field.kept_until) WaitUntil(RefOf(*gang), *field.kept_until);
+    if (field.guarded) by_budget_.insert(RefOf(*gang));
+  }
 }
 
 // Returns what the gang may need, as far as claims tell: as much of one type, any.
@@ -170,6 +189,34 @@ bool Preemption::MayEnd(const GangSpec& gang, std::span<const Eighths> needs,
   });
 }
 
+// Chooses among the runs; takes those out that budgets do not let end with the others of a choice.
+std::optional<Victims> Preemption::ChooseWithin(const std::shared_ptr<const GangSpec>& gang,
+                                                Field& field, std::vector<RunningGang>& among,
+                                                std::vector<std::size_t>& index,
+                                                WallTime now) const {
+  const auto place = [&](const ClusterState& fleet) {
+    return plan_(fleet, {gang}, now, Explaining::kNone).front().placement;
+  };
+  for (int i = 0; i < kChoicesMost; ++i) {
+    auto victims = ChooseVictims(field.fleet, *gang, among, now, place);
+    if (!victims) return std::nullopt;
+    std::vector<const GangRun*> runs;
+    for (const std::size_t one : victims->gangs) {
+      runs.push_back(runs_.FindRun(field.runs[index[one]]));
+    }
+    std::vector<std::size_t> beyond = field.budgets.Beyond(runs);
+    if (beyond.empty()) return victims;
+    field.guarded = true;
+    for (std::size_t& one : beyond) one = victims->gangs[one];
+    std::ranges::sort(beyond, std::greater<>());
+    for (const std::size_t one : beyond) {
+      among.erase(among.begin() + static_cast<std::ptrdiff_t>(one));
+      index.erase(index.begin() + static_cast<std::ptrdiff_t>(one));
+    }
+  }
+  return std::nullopt;
+}
+
 // Ends the fewest runs for the gang. Returns whether the gang has a place then.
 bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const ClusterState& cluster,
                            WallTime now, Field& field) {
@@ -185,10 +232,7 @@ bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const Cl
     among.push_back(field.may_end[i]);
     index.push_back(i);
   }
-  const auto place = [&](const ClusterState& fleet) {
-    return plan_(fleet, {gang}, now, Explaining::kNone).front().placement;
-  };
-  const auto victims = ChooseVictims(field.fleet, *gang, among, now, place);
+  const auto victims = ChooseWithin(gang, field, among, index, now);
   if (!victims) return false;
   const Placement& placement = victims->placement;
   const auto holdings = placement.Holdings(*gang, now);
@@ -199,6 +243,7 @@ bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const Cl
     if (!MayEnd(*gang, {&need, 1}, *runs_.FindRun(run))) return false;
     ending.insert(run);
   }
+  for (const RunId run : ending) field.budgets.Spend(*runs_.FindRun(run));
   field.fleet = Without(field.fleet, among, victims->gangs);
   for (const auto& holding : holdings) {
     ending.merge(HoldersOf(*holding, field.ending, cluster));
@@ -243,6 +288,7 @@ void Preemption::Keep(const std::shared_ptr<const GangSpec>& gang, const Placeme
   for (const RunId id : ending) {
     const GangRun& run = *runs_.FindRun(id);
     if (run.ending()) continue;
+    ended_.insert(id);
     ended_for_[ref].insert({run.decision().key, run.decision().single});
     runs_.End(id, EndCause::kPreempted,
               fmt::format("{} of priority {} needs its hardware", Describe(ref), gang->priority));

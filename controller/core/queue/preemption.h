@@ -5,9 +5,10 @@
 //   preemption.OnSettled(ref);                      // it has a place, or waits for something else
 //
 // The lowest priorities end first, of equal priorities the fewest runs, then the runs that lose
-// least work (plan/victims.h). No run ends in vain, before its minRuntime is over, or twice for the
-// same gang. The gang is promised the place that the planner finds without the ended runs
-// (promises.h): until the last run has gone, the place is kept from all gangs behind.
+// least work (plan/victims.h). No run ends in vain, before its minRuntime is over, beyond a
+// PodDisruptionBudget (budget_room.h), or twice for the same gang. The gang is promised the place
+// that the planner finds without the ended runs (promises.h): until the last run has gone, the
+// place is kept from all gangs behind.
 //
 // Priority counts inside a queue. A gang of a queue within its guarantee takes hardware back from
 // preemptible gangs of queues that hold more than theirs, whatever their priority (reclaim).
@@ -20,6 +21,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -31,9 +33,11 @@
 
 #include "controller/core/commit/gang_runs.h"
 #include "controller/core/facts/gang_membership.h"
+#include "controller/core/queue/budget_room.h"
 #include "controller/core/queue/promises.h"
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
+#include "controller/plan/victims.h"
 #include "controller/share/queue_shares.h"
 #include "lib/base/clock.h"
 
@@ -48,6 +52,10 @@ class Preemption {
   // all that are left.
   static constexpr int kTiersMost = 8;
 
+  // How often budgets keep a choice from being taken, and how long a changed budget waits.
+  static constexpr int kChoicesMost = 8;
+  static constexpr std::chrono::seconds kBudgetPause{1};
+
   // `runs`, `promises` and `shares`, which may be nullptr, must outlive it.
   Preemption(GangRuns& runs, Promises& promises, PlanFunction plan,
              const QueueShares* shares = nullptr)
@@ -56,9 +64,12 @@ class Preemption {
   // Ends what lets these gangs be placed. They are blocked for want of capacity, and in the order
   // of service.
   void OnBlocked(const Queue& blocked, const ClusterState& cluster, WallTime now);
+  // PodDisruptionBudgets have changed.
+  void OnBudgets(WallTime now);
   // The gang waits for nobody's end any more.
   void OnSettled(const GangRef& ref);
-  // Takes the gangs for which more runs may end than before: a minRuntime is over.
+  // Takes the gangs for which more runs may end than before: a minRuntime is over, or budgets have
+  // changed.
   std::vector<GangRef> DrainDue(WallTime now);
   // The time at which DrainDue has something without any news.
   std::optional<WallTime> wake() const;
@@ -74,10 +85,14 @@ class Preemption {
   bool MayEnd(const GangSpec& gang, std::span<const Eighths> needs, const GangRun& run) const;
   void Unkeep(const GangRef& ref);
   void Search(Queue group, const ClusterState& cluster, WallTime now);
+  BudgetRoom RoomOfBudgets();
   void AddRun(RunId id, WallTime now, Field& field) const;
+  std::optional<Victims> ChooseWithin(const std::shared_ptr<const GangSpec>& gang, Field& field,
+                                      std::vector<RunningGang>& among,
+                                      std::vector<std::size_t>& index, WallTime now) const;
   bool SearchFor(const std::shared_ptr<const GangSpec>& gang, const ClusterState& cluster,
                  WallTime now, Field& field);
-  void WaitUntil(const Queue& gangs, std::optional<WallTime> when);
+  void WaitUntil(const GangRef& ref, WallTime when);
   void Keep(const std::shared_ptr<const GangSpec>& gang, const Placement& placement, Runs ending,
             WallTime now);
   Runs HoldersOf(const Holding& holding, const Runs& among, const ClusterState& cluster) const;
@@ -95,6 +110,8 @@ class Preemption {
   absl::flat_hash_map<GangRef, std::set<GangRef>> ended_for_;
   absl::flat_hash_map<GangRef, WallTime> due_of_;
   std::set<std::pair<WallTime, GangRef>> due_;
+  std::set<GangRef> by_budget_;  // wait for budgets
+  Runs ended_;                   // by this class, and still there
 };
 
 }  // namespace tahoma::controller

@@ -204,6 +204,74 @@ TEST_F(PreemptionTest, NobodyEndsBeforeItsMinRuntimeIsOver) {
   EXPECT_EQ(NodeOf("high"), "node-a");
 }
 
+// A gang guarded by a budget, whose pod runs.
+void Guard(World& world, const std::string& gang, const std::string& app) {
+  world.api.ChangePod(gang + "-0", [&](PodFact& pod) {
+    pod.labels = {{"app", app}};
+    pod.running = true;
+  });
+}
+
+TEST_F(PreemptionTest, NobodyEndsWhomABudgetGuards) {
+  world_.api.PutBudget("web", "web", 0);
+  Add("low", 16, -10, true);
+  Guard(world_, "low", "web");
+  Settle();
+  Add("high", 16, 1000);
+  EXPECT_EQ(NodeOf("low"), "node-a");
+  EXPECT_EQ(NodeOf("high"), "");
+  world_.api.PutBudget("web", "web", 1);
+  Settle();
+  EXPECT_EQ(NodeOf("low"), "gone");
+  EXPECT_EQ(NodeOf("high"), "node-a");
+}
+
+TEST_F(PreemptionTest, ABudgetLetsAsManyGangsEndTogetherAsItAllows) {
+  world_.api.PutBudget("web", "web", 1);
+  for (const char* name : {"one", "two"}) {
+    Add(name, 8, -10, true);
+    Guard(world_, name, "web");
+  }
+  Settle();
+  Add("high", 16, 1000);
+  EXPECT_EQ(Preempted(), 0) << "two pods would have to end";
+  Add("half", 8, 1000);
+  EXPECT_EQ(Preempted(), 1);
+  Add("other", 8, 1000);
+  EXPECT_EQ(Preempted(), 2) << "here nobody shows in the budget that a pod has ended";
+  EXPECT_EQ(NodeOf("half"), "node-a");
+}
+
+// Budgets follow the ends of pods a while later.
+TEST_F(PreemptionTest, ABudgetIsNotSpentTwiceWhileGangsEnd) {
+  world_.api.PutBudget("web", "web", 1);
+  for (const char* name : {"one", "two"}) {
+    Add(name, 8, -10, true);
+    Guard(world_, name, "web");
+  }
+  Settle();
+  for (const char* name : {"half", "other"}) {
+    world_.api.AddGang(name, 1);
+    world_.api.ChangeGang(name, [](GangFact& gang) { gang.priority = 1000; });
+    world_.api.AddPodWithClaim(std::string(name) + "-0", name, 8);
+    Settle(false);
+  }
+  EXPECT_EQ(Preempted(), 1) << "the first has not gone yet";
+}
+
+TEST_F(PreemptionTest, AGangWithoutABudgetEndsInsteadOfAGuardedOne) {
+  world_.api.AddNode("node-b");
+  world_.api.PutBudget("web", "web", 0);
+  Add("guarded", 16, -20, true);
+  Guard(world_, "guarded", "web");
+  Add("free", 16, -10, true);
+  Guard(world_, "free", "batch");
+  Settle();
+  Add("high", 16, 1000);
+  EXPECT_EQ(NodeOf("guarded"), "node-a");
+  EXPECT_EQ(NodeOf("free"), "gone");
+}
+
 TEST_F(PreemptionTest, APolicyOfNeverEndsNobody) {
   Add("low", 16, -10, true);
   world_.api.AddGang("high", 1);
