@@ -79,6 +79,7 @@ void QueueShares::SetTree(QueueTree tree, WallTime now) {
   TAHOMA_CHECK(charged_.empty());  // else charges could not be taken back
   const QueueTree before = std::exchange(tree_, std::move(tree));
   const std::vector<Row> rows = std::exchange(rows_, std::vector<Row>(tree_.nodes().size()));
+  coming_.clear();
   limits_ = false;
   top_needs_.clear();
   for (const QueueTree::Node& node : tree_.nodes()) fallen_.insert(node.name);
@@ -101,6 +102,28 @@ void QueueShares::SetTree(QueueTree tree, WallTime now) {
   const std::vector<std::size_t>& order = tree_.from_above();
   for (auto node = order.rbegin(); node != order.rend(); ++node) {
     for (std::size_t type = 0; type < types_.size(); ++type) UpdateNeeds(*node, type);
+  }
+}
+
+void QueueShares::SetComing(std::vector<ComingBounds> coming, WallTime now) {
+  TAHOMA_CHECK(charged_.empty());
+  coming_.clear();
+  for (ComingBounds& one : coming) {
+    Later& later = coming_.emplace_back();
+    later.at = one.at;
+    later.why = std::move(one.why);
+    later.shares.emplace_back().SetTree(std::move(one.tree), now);
+  }
+}
+
+void QueueShares::ChangeComing(const std::string& queue, const Eighths& more, WallTime until,
+                               WallTime now) {
+  for (Later& later : coming_) {
+    if (later.at < until) {
+      later.shares.front().Count(queue, more, 0, now, now);
+      continue;
+    }
+    for (const auto& [type, eighths] : more) later.leaving[type] += eighths;
   }
 }
 
@@ -179,10 +202,11 @@ void QueueShares::Count(const std::string& queue, const Eighths& more, std::int6
 }
 
 void QueueShares::Charge(const std::string& queue, const Eighths& more, std::int64_t gangs,
-                         WallTime now) {
+                         WallTime now, WallTime until) {
   Count(queue, more, gangs, now, now);
+  ChangeComing(queue, more, until, now);
   TakeFree(more, 1);
-  charged_.push_back({.queue = queue, .amount = more, .gangs = gangs});
+  charged_.push_back({.queue = queue, .amount = more, .gangs = gangs, .until = until});
 }
 
 // Takes the chips from those that are free in a known fleet.
@@ -198,6 +222,7 @@ void QueueShares::RollBack(WallTime now) {
     TakeFree(one.amount, -1);
     for (auto& [type, eighths] : one.amount) eighths = -eighths;
     Count(one.queue, one.amount, -one.gangs, now, now);
+    ChangeComing(one.queue, one.amount, one.until, now);
   }
 }
 
@@ -258,9 +283,10 @@ std::optional<QueueDenial> QueueShares::TooMany(std::size_t node, std::int64_t g
                                             running, *queue.spec->most_running)};
 }
 
-// Returns the first bound that so many eighths more of the type would break.
+// Returns the first bound that so many eighths more of the type would break. `free` of the type are
+// free now.
 std::optional<QueueDenial> QueueShares::Beyond(std::size_t queue, std::size_t type,
-                                               std::int64_t more) const {
+                                               std::int64_t more, std::int64_t free) const {
   std::int64_t kept = 0;  // for others
   bool takes = true;      // from others, at this level
   const auto deny = [&](QueueDenial::Kind kind, const std::string& by, std::string why) {
@@ -289,16 +315,42 @@ std::optional<QueueDenial> QueueShares::Beyond(std::size_t queue, std::size_t ty
     takes = takes && now + more > guaranteed;
     if (takes) kept += OthersNeed({.node = node, .type = type});
   }
-  const std::int64_t free = std::max<std::int64_t>(At(free_, type, 0), 0);
+  free = std::max<std::int64_t>(free, 0);
   if (kept == 0 || free - more >= kept) return std::nullopt;
   return deny(QueueDenial::Kind::kLent, "",
               fmt::format("{} are free, and {} are kept for other queues", ChipsText(free),
                           ChipsText(kept)));
 }
 
+// Returns the first bound that the gang would break in a coming moment of the gang's run.
+std::optional<QueueDenial> QueueShares::BeyondLater(const std::string& queue, const Eighths& gang,
+                                                    WallTime until) const {
+  for (const Later& later : coming_) {
+    if (later.at >= until) break;
+    for (const auto& [type, eighths] : gang) {
+      const auto index = later.shares.front().type_index_.find(type);
+      if (index == later.shares.front().type_index_.end() || eighths <= 0) continue;
+      const auto known = type_index_.find(type);
+      const std::int64_t free =
+          known == type_index_.end() ? kNone : At(free_, known->second, kNone);
+      const auto leaving = later.leaving.find(type);
+      auto denial = later.shares.front().Beyond(
+          later.shares.front().NodeOf(queue), index->second, eighths,
+          std::max<std::int64_t>(free, 0) + (leaving == later.leaving.end() ? 0 : leaving->second));
+      if (!denial) continue;
+      denial->kind = QueueDenial::Kind::kComing;
+      denial->by = "";
+      denial->message += fmt::format(" when {} on {}, and the gang cannot be ended before",
+                                     later.why, FormatTime(later.at));
+      return denial;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<QueueDenial> QueueShares::MayStart(const std::string& queue, const Eighths& gang,
-                                                 std::int64_t gangs) const {
-  if (!limits_) return std::nullopt;
+                                                 std::int64_t gangs, WallTime until) const {
+  if (!limits_) return BeyondLater(queue, gang, until);
   const std::size_t first = NodeOf(queue);
   for (std::size_t node = first; node != QueueTree::kNoParent; node = tree_.nodes()[node].parent) {
     if (auto denial = Stopped(node)) return denial;
@@ -307,9 +359,10 @@ std::optional<QueueDenial> QueueShares::MayStart(const std::string& queue, const
   for (const auto& [type, eighths] : gang) {
     const auto index = type_index_.find(type);
     if (index == type_index_.end() || eighths <= 0) continue;  // nobody bounds the type
-    if (auto denial = Beyond(first, index->second, eighths)) return denial;
+    const std::int64_t free = At(free_, index->second, 0);
+    if (auto denial = Beyond(first, index->second, eighths, free)) return denial;
   }
-  return std::nullopt;
+  return BeyondLater(queue, gang, until);
 }
 
 bool QueueShares::MayReclaim(const std::string& queue, const Eighths& need,

@@ -17,6 +17,9 @@
 // siblings of each queue that is beyond its own guarantee count; a queue within its guarantee takes
 // from nobody.
 //
+// Calendars move bounds. A gang that cannot be ended starts only if the bounds of each coming
+// moment of the gang's run allow the gang beside all others that cannot be ended before the moment.
+//
 // Use is an exponential average of the chips held, with the queue's half-life: exact at any time,
 // without ticking. Charges of a call that plans many gangs are taken back by RollBack.
 //
@@ -49,11 +52,20 @@ using Eighths = std::map<std::string, std::int64_t>;
 
 // Why a gang may not start.
 struct QueueDenial {
-  enum class Kind : std::uint8_t { kStopped, kLimit, kLent };
+  enum class Kind : std::uint8_t { kStopped, kLimit, kLent, kComing };
   Kind kind = Kind::kLimit;
-  std::string by;  // the queue that must change, or hold less; kLent: it can be any
+  std::string by;  // the queue that must change, or hold less; kLent and kComing: it can be any
   std::string message;
 };
+
+// Bounds that will be in force from a moment on.
+struct ComingBounds {
+  WallTime at;
+  std::string why;  // "period day of QueueCalendar day-and-night begins"
+  QueueTree tree;
+};
+// The end of the time in which a gang cannot be ended, for a gang that can be ended at once.
+inline constexpr WallTime kEndsAtOnce = WallTime::min();
 
 // The recent use of a queue, as average numbers of eighths of chips.
 struct QueueUse {
@@ -70,6 +82,11 @@ class QueueShares {
   // the new tree does not have.
   void SetTree(QueueTree tree, WallTime now);
   const QueueTree& tree() const { return tree_; }
+  // Sets the bounds that come, by time, in place of those of before; nothing is held there yet.
+  // SetTree forgets them.
+  void SetComing(std::vector<ComingBounds> coming, WallTime now);
+  // Counts chips as Change does, for the coming bounds: the gang cannot be ended before `until`.
+  void ChangeComing(const std::string& queue, const Eighths& more, WallTime until, WallTime now);
 
   // Sets how many chips of the type are healthy and wholly unused.
   void SetFree(const std::string& type, std::int64_t chips);
@@ -80,8 +97,9 @@ class QueueShares {
   // since `since`. The queue exists.
   void Change(const std::string& queue, const Eighths& more, std::int64_t gangs, WallTime since,
               WallTime now);
-  // Counts as Change does, until RollBack.
-  void Charge(const std::string& queue, const Eighths& more, std::int64_t gangs, WallTime now);
+  // Counts as Change and ChangeComing do, until RollBack.
+  void Charge(const std::string& queue, const Eighths& more, std::int64_t gangs, WallTime now,
+              WallTime until = kEndsAtOnce);
   void RollBack(WallTime now);
   // Returns the queues that hold less, or have other bounds, than at the last call.
   std::set<std::string> DrainFallen() { return std::exchange(fallen_, {}); }
@@ -89,16 +107,17 @@ class QueueShares {
   // Sets the past use of a queue, which exists, as journalled.
   void SetUse(const std::string& queue, const QueueUse& use);
 
-  // Returns why the gang may not start; nullopt when it may. The queue exists.
+  // Returns why the gang, which cannot be ended before `until`, may not start; nullopt when it may.
+  // The queue exists.
   std::optional<QueueDenial> MayStart(const std::string& queue, const Eighths& gang,
-                                      std::int64_t gangs = 1) const;
+                                      std::int64_t gangs = 1, WallTime until = kEndsAtOnce) const;
   // Returns whether a gang that needs so much may take hardware back from gangs of another queue:
   // where both queues part, the gang's side stays within its guarantee, and the other side holds
   // more than its own of some type. False where a queue does not exist.
   bool MayReclaim(const std::string& queue, const Eighths& need, const std::string& from) const;
-  // Returns whether any queue has a limit, a stop or a guarantee that is not lent: else every gang
-  // may start.
-  bool limits() const { return limits_; }
+  // Returns whether any queue has a limit, a stop or a guarantee that is not lent, or will: else
+  // every gang may start.
+  bool limits() const { return limits_ || !coming_.empty(); }
 
   // Return numbers of a queue that exists.
   QueueUse UseOf(const std::string& queue, WallTime now) const;
@@ -140,6 +159,14 @@ class QueueShares {
     std::string queue;
     Eighths amount;
     std::int64_t gangs = 0;
+    WallTime until = kEndsAtOnce;
+  };
+  // A coming moment.
+  struct Later {
+    WallTime at;
+    std::string why;
+    Eighths leaving;                  // held now, by gangs that have ended then or can be ended
+    std::vector<QueueShares> shares;  // one
   };
   struct Sibling {
     std::size_t node = 0;
@@ -162,7 +189,10 @@ class QueueShares {
   std::int64_t OthersNeed(const Sibling& of) const;
   std::optional<QueueDenial> Stopped(std::size_t node) const;
   std::optional<QueueDenial> TooMany(std::size_t node, std::int64_t gangs) const;
-  std::optional<QueueDenial> Beyond(std::size_t queue, std::size_t type, std::int64_t more) const;
+  std::optional<QueueDenial> Beyond(std::size_t queue, std::size_t type, std::int64_t more,
+                                    std::int64_t free) const;
+  std::optional<QueueDenial> BeyondLater(const std::string& queue, const Eighths& gang,
+                                         WallTime until) const;
 
   QueueTree tree_;
   std::vector<Row> rows_ = std::vector<Row>(1);  // by the tree's indexes; `default` is there
@@ -172,6 +202,7 @@ class QueueShares {
   ByType top_needs_;  // the sum of the needs of queues at the top
   std::vector<Charged> charged_;
   std::set<std::string> fallen_;
+  std::vector<Later> coming_;  // by time
   bool limits_ = false;
 };
 

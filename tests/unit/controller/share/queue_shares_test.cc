@@ -7,10 +7,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <memory>
 #include <vector>
 
+#include "controller/share/queue_calendar.h"
 #include "lib/base/rng.h"
 
 namespace tahoma::controller {
@@ -255,6 +259,75 @@ TEST_F(QueueLimitsTest, AQueueThatMovesTakesItsChipsAlong) {
   EXPECT_TRUE(shares_.HeldOf("left").empty());
   EXPECT_EQ(shares_.HeldOf("right"), Chips(7));
   EXPECT_EQ(shares_.RunningIn("right"), 1);
+}
+
+// A gang that cannot be ended before a change leaves the other queues the rise of their guarantees,
+// out of the chips that are free by then or held by gangs with an end.
+TEST_F(QueueLimitsTest, WhoCannotBeEndedIsHeldAgainstTheBoundsThatCome) {
+  constexpr std::int64_t kFleet = 100;
+  const std::vector<std::string> names = {"a", "b", "c"};
+  struct Run {
+    std::string queue;
+    std::int64_t chips = 0;
+    WallTime until;
+  };
+  Rng rng(23);
+  int denials = 0, starts = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const WallTime change = kStart + hours(8);
+    QueueCalendars::Change coming{.at = change, .in_force = {}, .why = "day begins", .warning = {}};
+    auto calendar = std::make_shared<QueueCalendarSpec>();
+    calendar->periods.emplace_back();
+    std::map<std::string, std::int64_t> now, then;
+    specs_.clear();
+    for (const std::string& name : names) {
+      now[name] = static_cast<std::int64_t>(rng.Below(4)) * 10;
+      then[name] = static_cast<std::int64_t>(rng.Below(4)) * 10;
+      calendar->periods[0].queues[name].guaranteed = ChipCounts{{kTrn2, then[name]}};
+      Put(name, "", [&](QueueSpec& spec) { spec.guaranteed[kTrn2] = now[name]; });
+    }
+    for (const std::string& name : names) coming.in_force[name] = {calendar, 0};
+    std::vector<ComingBounds> bounds(1);
+    bounds[0] = {change, coming.why, QueueTree(SpecsAfter(specs_, coming, specs_))};
+    shares_.SetComing(std::move(bounds), kStart);
+    std::vector<Run> runs;
+    std::int64_t held_now = 0;
+    for (std::uint64_t left = rng.Below(5); left > 0; --left) {
+      const std::array<WallTime, 3> untils = {kEndsAtOnce, change, change + hours(1)};
+      runs.push_back({names[rng.Below(3)], 1 + static_cast<std::int64_t>(rng.Below(20)),
+                      untils[rng.Below(3)]});
+      held_now += runs.back().chips;
+      shares_.ChangeComing(runs.back().queue, Chips(runs.back().chips), runs.back().until, kStart);
+    }
+    shares_.SetFree(kTrn2, kFleet - held_now);
+    std::map<std::string, std::int64_t> held_then;
+    std::int64_t all_then = 0;
+    for (const Run& run : runs) {
+      if (run.until <= change) continue;
+      held_then[run.queue] += run.chips;
+      all_then += run.chips;
+    }
+    const std::string& queue = names[rng.Below(3)];
+    const auto chips = static_cast<std::int64_t>(1 + rng.Below(40));
+    std::int64_t owed = 0;
+    for (const std::string& other : names) {
+      if (other == queue) continue;
+      const std::int64_t rise = then[other] > now[other] ? then[other] - now[other] : 0;
+      owed += std::max<std::int64_t>(rise - held_then[other], 0);
+    }
+    const bool takes = held_then[queue] + chips > then[queue];
+    const bool may = !takes || owed == 0 || kFleet - all_then - chips >= owed;
+    const auto denial = shares_.MayStart(queue, Chips(chips), 1, change + hours(1));
+    ASSERT_EQ(!denial, may) << round << ": " << (denial ? denial->message : "");
+    ASSERT_FALSE(shares_.MayStart(queue, Chips(chips), 1, change)) << "it has ended by then";
+    ASSERT_FALSE(shares_.MayStart(queue, Chips(chips))) << "it can be ended";
+    shares_.Charge(queue, Chips(chips), 1, kStart, change + hours(1));
+    shares_.RollBack(kStart);
+    ASSERT_EQ(!shares_.MayStart(queue, Chips(chips), 1, change + hours(1)), may);
+    ++(may ? starts : denials);
+  }
+  EXPECT_GT(starts, 300);
+  EXPECT_GT(denials, 300);
 }
 
 // The use is the integral of what was held, each moment weighed by its age.
