@@ -5,7 +5,7 @@
 
 `docker load`, `ctr images import` and `kind load image-archive` read them. A target has what the Dockerfile copies, and
 its labels, user and entry point. Instead of Debian's base and packages it has the shared libraries of the programs as
-ldd lists them, the certificates of public authorities, and a shell with a few programs.
+ldd lists them, the certificates of public authorities, the time zones where it has tzdata, and a shell with a few programs.
 """
 
 import argparse
@@ -27,6 +27,7 @@ BUILT = "/src/build/release/bin/"  # where the Dockerfile builds
 # The chart's pods and the examples use a shell.
 SHELL_PROGRAMS = ("bash", "cat", "chown", "env", "false", "id", "ls", "mkdir", "rm", "sh", "sleep", "true")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+TIME_ZONES = pathlib.Path("/usr/share/zoneinfo")
 
 
 class DockerfileError(Exception):
@@ -133,7 +134,15 @@ def files_of(stage, bin_dir):
         files.update(copied(copy, bin_dir))
     if missing := [source for source in files.values() if not os.path.exists(source)]:
         sys.exit(f"images.py: there is no {', '.join(missing)}; `make programs` builds the programs")
-    return {**image.with_libraries(files), CERTIFICATES: CERTIFICATES}
+    return {**image.with_libraries(files), **(time_zones() if "tzdata" in stage.packages else {}), CERTIFICATES: CERTIFICATES}
+
+
+def time_zones():
+    """The files of the package tzdata, but for the same zones with leap seconds."""
+    if not TIME_ZONES.is_dir():
+        sys.exit(f"images.py: there is no {TIME_ZONES}; the package tzdata has it")
+    return {str(file): str(file) for file in sorted(TIME_ZONES.rglob("*"))
+            if file.is_file() and file.relative_to(TIME_ZONES).parts[0] not in ("posix", "right", "localtime")}
 
 
 def tag_of(stage):

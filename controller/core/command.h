@@ -19,9 +19,11 @@
 #include "controller/core/blocks/capacity_blocks.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/other_pod.h"
+#include "controller/core/facts/queue_calendar_object.h"
 #include "controller/core/facts/queue_object.h"
 #include "controller/core/writes/api_write.h"
 #include "controller/model/inventory.h"
+#include "controller/share/queue_calendar.h"
 #include "controller/share/queue_spec.h"
 
 namespace tahoma::controller {
@@ -138,6 +140,14 @@ struct BudgetGone {
   std::string name;
   std::string uid;
 };
+struct QueueCalendarSeen {
+  std::shared_ptr<const QueueCalendarSpec> calendar;
+  QueueShown shown = {};
+};
+struct QueueCalendarGone {
+  std::string name;
+  std::string uid;
+};
 struct QueueSeen {
   std::shared_ptr<const QueueSpec> queue;
   QueueShown shown = {};
@@ -156,7 +166,7 @@ using Command =
                  PriorityClassGone, WorkloadSeen, WorkloadGone, ClaimTemplateSeen,
                  ClaimTemplateGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
                  StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen, RequestGone,
-                 BlockOrder, BudgetSeen, BudgetGone, QueueSeen, QueueGone, WatchesSynced,
-                 ApiResult>;
+                 BlockOrder, BudgetSeen, BudgetGone, QueueCalendarSeen, QueueCalendarGone,
+                 QueueSeen, QueueGone, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

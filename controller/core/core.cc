@@ -61,6 +61,7 @@ Core::Core(PlanFunction plan, CoreOptions options)
                   .volume_nodes = VolumeNodes(facts_, membership_, writes_),
                   .workloads = WorkloadKeeper(facts_, writes_),
                   .queues = QueueStatuses(writes_),
+                  .calendars = QueueCalendarStatuses(writes_),
                   .queue_views = {}},
       requests_(blocks_, writes_),
       lending_(runs_, plan),
@@ -172,6 +173,7 @@ void Core::ShowChanges() {
   past_.usage.Update(runs_, cluster_, now_.wall, journal_);
   past_.queues.Update(now_.wall, journal_);
   ShowQueues(past_.queues.views());
+  TellReclaims();
   notices_.Flush(facts_, now_);
   from_facts_.maker.Flush(now_);
   from_facts_.claims.Flush(now_);
@@ -179,6 +181,7 @@ void Core::ShowChanges() {
   from_facts_.workloads.Flush([this](const WorkloadKey& key) { return GangForWorkload(key); },
                               now_);
   from_facts_.queues.Flush(now_);
+  from_facts_.calendars.Flush(now_);
   status_.Flush(now_);
 }
 
@@ -440,6 +443,23 @@ void Core::On(const RequestGone& command) { requests_.OnRequestGone(command.key,
 
 void Core::On(const BlockOrder& command) { blocks_.OnOrder(command); }
 
+// A status that was written changes no calendar.
+void Core::On(const QueueCalendarSeen& command) {
+  from_facts_.calendars.OnCalendar(*command.calendar, command.shown, now_);
+  auto& known = facts_.queue_calendars[command.calendar->name];
+  if (known != nullptr && *known == *command.calendar) return;
+  known = command.calendar;
+  past_.queues.OnQueueCalendars();
+}
+
+void Core::On(const QueueCalendarGone& command) {
+  from_facts_.calendars.OnCalendarGone(command.name, command.uid);
+  const auto known = facts_.queue_calendars.find(command.name);
+  if (known == facts_.queue_calendars.end() || known->second->uid != command.uid) return;
+  facts_.queue_calendars.erase(known);
+  past_.queues.OnQueueCalendars();
+}
+
 // A status that was written changes no queue.
 void Core::On(const BudgetSeen& command) {
   facts_.budgets.Put(command.budget);
@@ -496,6 +516,9 @@ void Core::On(const ApiResult& command) {
     case WriteTarget::kRequest:
       return requests_.OnResult(command, now_);
     case WriteTarget::kQueue:
+      if (command.kind == WriteKind::kQueueCalendarStatus) {
+        return from_facts_.calendars.OnResult(command, now_);
+      }
       return from_facts_.queues.OnResult(command, now_);
     case WriteTarget::kClaim:
     case WriteTarget::kPod:
@@ -646,6 +669,19 @@ void Core::OnNotice(const BlockNotice& notice) {
   }
 }
 
+// Tells gangs that their queue will hold too much when a calendar lowers the queue's guarantee.
+void Core::TellReclaims() {
+  for (const ReclaimWarning& warning : past_.queues.warnings().Drain()) {
+    const GangRun* run = runs_.FindRun(warning.run);
+    if (run == nullptr || run->ending()) continue;
+    const GangDecision& decision = run->decision();
+    for (const DecidedPod& pod : decision.pods) {
+      notices_.Tell({decision.key.ns, pod.name}, pod.uid, warning.reclaim);
+    }
+    if (!warning.message.empty()) status_.TellReclaim(decision, warning.message, now_.wall);
+  }
+}
+
 // Gives a pod that must have ended by some time no more grace than that allows.
 void Core::LimitGrace(PodDeletion& deletion) const {
   if (!deletion.by) return;
@@ -767,6 +803,9 @@ void Core::ShowQueues(QueueViews views) {
                       if (after != nullptr) from_facts_.queues.Show(**after, now_);
                     });
   from_facts_.queue_views = std::move(views);
+  for (auto& [name, status] : past_.queues.calendars().DrainStatuses()) {
+    from_facts_.calendars.Show(name, std::move(status), now_);
+  }
 }
 
 WorkloadGang Core::GangForWorkload(const WorkloadKey& key) const {
@@ -956,6 +995,7 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.volume_nodes.wake(now_));
   consider(from_facts_.workloads.wake(now_));
   consider(from_facts_.queues.wake(now_));
+  consider(from_facts_.calendars.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall : {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall),
                            kept_.preemption.wake(), past_.usage.wake(), past_.queues.wake()}) {

@@ -28,6 +28,7 @@
 //   WorkloadKeeper   claim templates and status of AWS's NeuronUltraServerWorkloads
 //   VolumeNodes      what provisioners of volumes are told of the nodes of pods
 //   QueueStatuses    what Queues show of themselves
+//   QueueCalendarStatuses  which periods of QueueCalendars are in force
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
 //   Lending          ends gangs that have borrowed hardware which a block needs
@@ -75,6 +76,7 @@
 #include "controller/core/writes/api_write.h"
 #include "controller/core/writes/claim_maker.h"
 #include "controller/core/writes/gang_maker.h"
+#include "controller/core/writes/queue_calendar_statuses.h"
 #include "controller/core/writes/queue_statuses.h"
 #include "controller/core/writes/volume_nodes.h"
 #include "controller/core/writes/workload_keeper.h"
@@ -159,6 +161,8 @@ class Core {
   void On(const BlockOrder& command);
   void On(const BudgetSeen& command);
   void On(const BudgetGone& command);
+  void On(const QueueCalendarSeen& command);
+  void On(const QueueCalendarGone& command);
   void On(const QueueSeen& command);
   void On(const QueueGone& command);
   void On(const WatchesSynced& command);
@@ -187,6 +191,7 @@ class Core {
   void TouchRunsOn(const std::string& node);
   void DrainBlockNews();
   void OnNotice(const BlockNotice& notice);
+  void TellReclaims();
   void MakeWayFor(const Heir& heir);
   Readiness ReadinessOf(const GangRef& ref) const;
   void AddLastEnd(const GangRef& ref, Readiness& ready) const;
@@ -215,6 +220,7 @@ class Core {
     VolumeNodes volume_nodes;
     WorkloadKeeper workloads;
     QueueStatuses queues;
+    QueueCalendarStatuses calendars;
     QueueViews queue_views;  // as shown last
   };
 

@@ -37,6 +37,13 @@ std::int64_t SumAt(const Json& object, std::initializer_list<std::string_view> p
   return sum;
 }
 
+// Returns the chips as in force now, or without a status those of the queue's own.
+std::int64_t GuaranteedOf(const Json& queue) {
+  const bool shown = kube::ValueAt(queue, {"status", "guaranteedChips"}) != nullptr;
+  return shown ? kube::IntAt(queue, {"status", "guaranteedChips"})
+               : SumAt(queue, {"spec", "guaranteed"});
+}
+
 // Returns "Ready", the reason why the queue is not, or how it is stopped.
 std::string StateOf(const Json& queue) {
   for (const Json& condition : kube::ListAt(queue, {"status", "conditions"})) {
@@ -80,7 +87,7 @@ Row RowOf(const Json& queue, std::size_t depth, QueueColumns columns) {
              fmt::format("{}%", number("sharePercent")),
              fmt::format("{}%", number("usedSharePercent")),
              number("heldChips"),
-             std::to_string(SumAt(queue, {"spec", "guaranteed"})),
+             std::to_string(GuaranteedOf(queue)),
              limited ? std::to_string(SumAt(queue, {"spec", "limit"})) : "",
              number("waiting"),
              number("running"),
@@ -204,6 +211,7 @@ std::string QueueText(const QueueRead& read) {
   text += fmt::format("  weight {}: {} % of what siblings use is wanted, {} % was used\n",
                       number("weight"), number("sharePercent"), number("usedSharePercent"));
   text += ChipLines(queue);
+  if (!text_of("period").empty()) text += fmt::format("  by QueueCalendar {}\n", text_of("period"));
   text += fmt::format("  {} gangs wait, {} run, here and in queues below", number("waiting"),
                       number("running"));
   if (number("place") != 0) text += fmt::format("; place {} among siblings", number("place"));

@@ -10,6 +10,7 @@
 
 #include "controller/core/facts/other_pod.h"
 #include "controller/core/facts/pod_group.h"
+#include "controller/core/facts/queue_calendar_object.h"
 #include "controller/core/facts/queue_object.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
@@ -98,6 +99,7 @@ std::size_t Ingest::StartStepping() {
   FollowBlocks();
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
   FollowBudgets();
+  FollowQueueCalendars();
   FollowQueues();
   FollowPods();
   FollowOtherPods();
@@ -382,6 +384,19 @@ void Ingest::FollowBudgets() {
       },
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(BudgetGone{key.ns, key.name, uid});
+      });
+}
+
+void Ingest::FollowQueueCalendars() {
+  Follow(
+      {.resource = kQueueCalendars, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(QueueCalendarObject read, ParseQueueCalendar(object));
+        sink_(QueueCalendarSeen{.calendar = std::move(read.spec), .shown = std::move(read.shown)});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(QueueCalendarGone{key.name, uid});
       });
 }
 

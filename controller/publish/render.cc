@@ -152,6 +152,9 @@ struct Renderer {
   kube::Request operator()(const RequestStatusWrite& write) const {
     return RenderRequestStatus(write);
   }
+  kube::Request operator()(const QueueCalendarStatusWrite& write) const {
+    return RenderQueueCalendarStatus(write);
+  }
   kube::Request operator()(const QueueStatusWrite& write) const { return RenderQueueStatus(write); }
   kube::Request operator()(const ClaimTemplateCreation& write) const {
     return RenderClaimTemplate(write);
@@ -335,7 +338,10 @@ kube::Request Renderer::operator()(const PodConditionWrite& write) const {
 }
 
 kube::Request Renderer::operator()(const PodReclaimWrite& write) const {
-  const json annotations = {{kReclaimAnnotation, std::to_string(ReclaimTimestamp(write.reclaim))}};
+  json annotations = {{kReclaimAnnotation, nullptr}};
+  if (write.reclaim) {
+    annotations[kReclaimAnnotation] = std::to_string(ReclaimTimestamp(*write.reclaim));
+  }
   // Through the status, as annotations of pods may be written: nothing else of a pod is changed, so
   // the controller needs no right to patch pods.
   return MergePatch(kube::kPods, {write.key.ns, write.key.name},
@@ -442,6 +448,9 @@ std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Reques
   if (const auto* workload = std::get_if<WorkloadStatusWrite>(&write.what)) {
     return result_of(workload);
   }
+  if (const auto* calendar = std::get_if<QueueCalendarStatusWrite>(&write.what)) {
+    return result_of(calendar);
+  }
   if (const auto* queue = std::get_if<QueueStatusWrite>(&write.what)) return result_of(queue);
   return std::nullopt;
 }
@@ -457,7 +466,7 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
   const bool shows =
       TargetOf(result.kind) == WriteTarget::kBlock || result.kind == WriteKind::kRequestStatus ||
       result.kind == WriteKind::kWorkloadStatus || result.kind == WriteKind::kQueueStatus ||
-      result.kind == WriteKind::kGangStatus;
+      result.kind == WriteKind::kQueueCalendarStatus || result.kind == WriteKind::kGangStatus;
   const bool pod = result.kind == WriteKind::kReadPod || result.kind == WriteKind::kPodClaimStatus;
   if (!claim && !shows && !pod) return result;
   const auto body = answer->Json();

@@ -1,4 +1,4 @@
-// The status of a Queue as a patch.
+// The status of a Queue, and of a QueueCalendar, as a patch.
 //
 // Thread safety: pure functions.
 
@@ -9,6 +9,7 @@
 
 namespace tahoma::controller {
 
+kube::Request RenderQueueCalendarStatus(const QueueCalendarStatusWrite& write);
 kube::Request RenderQueueStatus(const QueueStatusWrite& write);
 
 }  // namespace tahoma::controller

@@ -9,9 +9,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "controller/share/queue_spec.h"
+#include "lib/base/clock.h"
 
 namespace tahoma::controller {
 
@@ -25,11 +27,15 @@ enum class QueueTrouble : std::uint8_t {
 };
 
 struct QueueView {
-  std::shared_ptr<const QueueSpec> spec;  // nullptr: the queue has no object, but gangs
+  // With the numbers in force; nullptr: the queue has no object, but gangs.
+  std::shared_ptr<const QueueSpec> spec;
   std::string name;
   QueueTrouble trouble = QueueTrouble::kNone;
-  std::string message;       // the trouble as a sentence, or a warning; empty: nothing is wrong
-  std::int64_t waiting = 0;  // gangs, here and in queues below
+  std::string message;  // the trouble as a sentence, or a warning; empty: nothing is wrong
+  // The period that gives `spec` its numbers, "day-and-night/day"; empty: the numbers are its own.
+  std::string period = {};
+  std::optional<WallTime> next_change = {};  // when a period that names the queue begins or ends
+  std::int64_t waiting = 0;                  // gangs, here and in queues below
   std::int64_t running = 0;
   ChipCounts held;             // by running gangs, here and below, from the decision on
   ChipCounts borrowed;         // the part of `held` beyond the guarantee

@@ -493,6 +493,16 @@ void FakeApi::CarryOut(const PodConditionWrite& write, ApiResult&) {
   conditions_[write.key.name] = write.message;
 }
 
+void FakeApi::CarryOut(const PodReclaimWrite& write, ApiResult& result) {
+  const auto pod = pods_.find(write.key.name);
+  if (pod == pods_.end() || pod->second.uid != write.uid) {
+    result.outcome = WriteOutcome::kGone;
+    return;
+  }
+  pod->second.bound_reclaim = write.reclaim;
+  Touch(pod->second);
+}
+
 void FakeApi::CarryOut(const EventNote& event, ApiResult&) { notes_.push_back(event); }
 
 void FakeApi::CarryOut(const ClaimWrite& write, ApiResult& result) {
@@ -622,6 +632,21 @@ void FakeApi::RemoveQueue(const std::string& name) {
   queues_.erase(name);
 }
 
+void FakeApi::PutQueueCalendar(const std::string& name,
+                               const std::function<void(QueueCalendarSpec&)>& change) {
+  auto spec = std::make_shared<QueueCalendarSpec>();
+  spec->name = name;
+  spec->uid = "uid-calendar-" + name;
+  change(*spec);
+  queue_calendars_[name] = spec;
+  events_.push_back(QueueCalendarSeen{spec});
+}
+
+void FakeApi::RemoveQueueCalendar(const std::string& name) {
+  events_.push_back(QueueCalendarGone{name, queue_calendars_.at(name)->uid});
+  queue_calendars_.erase(name);
+}
+
 void FakeApi::Relist() {
   events_.clear();
   for (const auto& [name, node] : nodes_) {
@@ -631,6 +656,7 @@ void FakeApi::Relist() {
     events_.push_back(GangSeen{std::make_shared<const GangFact>(gang)});
   }
   for (const auto& [name, budget] : budgets_) events_.push_back(BudgetSeen{budget});
+  for (const auto& [name, one] : queue_calendars_) events_.push_back(QueueCalendarSeen{one});
   for (const auto& [name, queue] : queues_) events_.push_back(QueueSeen{queue});
   for (const auto& [name, workload] : workloads_) {
     events_.push_back(WorkloadSeen{std::make_shared<const WorkloadFact>(workload)});

@@ -47,6 +47,10 @@ class FakeApi {
   void PutBudget(const std::string& name, const std::string& app, std::int64_t allowed);
   void PutQueue(const std::string& name, const std::function<void(QueueSpec&)>& change);
   void RemoveQueue(const std::string& name);
+  // A QueueCalendar, in place of the one of that name.
+  void PutQueueCalendar(const std::string& name,
+                        const std::function<void(QueueCalendarSpec&)>& change);
+  void RemoveQueueCalendar(const std::string& name);
   void ChangePod(const std::string& name, const std::function<void(PodFact&)>& change);
   // A CapacityBlock that buys the offering.
   void AddBlock(const std::string& name, const std::string& offering, const BlockTerms& terms,
@@ -151,8 +155,9 @@ class FakeApi {
   void CarryOut(const EventNote& event, ApiResult& result);
   // Of others it knows no objects.
   void CarryOut(const RequestStatusWrite&, ApiResult&) {}
+  void CarryOut(const QueueCalendarStatusWrite&, ApiResult&) {}
   void CarryOut(const QueueStatusWrite&, ApiResult&) {}
-  void CarryOut(const PodReclaimWrite&, ApiResult&) {}
+  void CarryOut(const PodReclaimWrite& write, ApiResult& result);
   void Touch(BlockFact& block);
   void Touch(PodFact& pod);
   void Touch(ClaimFact& claim);
@@ -167,6 +172,7 @@ class FakeApi {
   std::map<std::string, ClaimFact> claims_;
   std::map<std::string, GangFact> gangs_;
   std::map<std::string, std::shared_ptr<const BudgetFact>> budgets_;
+  std::map<std::string, std::shared_ptr<const QueueCalendarSpec>> queue_calendars_;
   std::map<std::string, std::shared_ptr<const QueueSpec>> queues_;
   std::map<std::string, NodeFacts> nodes_;
   std::map<std::string, WorkloadFact> workloads_;

@@ -4,10 +4,12 @@
 
 namespace tahoma::controller {
 
-void BlockNotices::Tell(const PodKey& pod, const std::string& uid, WallTime reclaim) {
+void BlockNotices::Tell(const PodKey& pod, const std::string& uid,
+                        std::optional<WallTime> reclaim) {
   Notice& notice = notices_[pod];
   notice.uid = uid;
-  notice.reclaim = std::chrono::floor<std::chrono::milliseconds>(reclaim);  // as it is written
+  if (reclaim) reclaim = std::chrono::floor<std::chrono::milliseconds>(*reclaim);  // as written
+  notice.reclaim = reclaim;
   outbox_.Add(pod);
 }
 

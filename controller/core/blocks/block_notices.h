@@ -1,5 +1,6 @@
-// What bound pods are told about the Capacity Block that they run in: when it takes the hardware
-// back, as the annotation tahoma.dev/reclaim-timestamp. It moves with every extension.
+// Tells bound pods when their hardware is taken back, as the annotation
+// tahoma.dev/reclaim-timestamp: by their Capacity Block, with every extension anew, or by their
+// queue when a calendar lowers the queue's guarantee.
 //
 //   notices.Tell(pod, uid, reclaim);               // again whenever it may have changed
 //   notices.Flush(facts, now);                     // writes the annotations that are not so yet
@@ -7,7 +8,7 @@
 // A binding carries the annotation as it was decided; this is for what changes afterwards. It works
 // from what is, so that telling everything anew after a restart writes only what is missing.
 //
-// Scope: the writes. Which pods run in which block: core.cc.
+// Scope: the writes. Which pods are told: core.cc.
 //
 // Thread safety: belongs to one thread.
 
@@ -31,7 +32,8 @@ class BlockNotices {
   // `writes` must outlive it.
   explicit BlockNotices(WriteBuffer& writes) : writes_(writes) {}
 
-  void Tell(const PodKey& pod, const std::string& uid, WallTime reclaim);
+  // The annotation is to say the time; nullopt: there is to be none.
+  void Tell(const PodKey& pod, const std::string& uid, std::optional<WallTime> reclaim);
   void Flush(const Facts& facts, const Now& now);
   void OnResult(const ApiResult& result, const Now& now);
   // The time at which Flush has something to do without any news.
@@ -42,8 +44,8 @@ class BlockNotices {
  private:
   struct Notice {
     std::string uid;
-    WallTime reclaim;
-    WallTime sent = {};
+    std::optional<WallTime> reclaim;
+    std::optional<WallTime> sent = {};
   };
 
   // Writes the notice, or forgets one that is true or has no reader any more.

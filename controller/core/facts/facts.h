@@ -36,6 +36,7 @@
 #include "controller/model/gang_rules.h"
 #include "controller/model/ids.h"
 #include "controller/reserve/book.h"
+#include "controller/share/queue_calendar.h"
 #include "controller/share/queue_spec.h"
 #include "lib/base/clock.h"
 #include "lib/kube/objects/claim.h"
@@ -271,6 +272,7 @@ struct Facts {
   FactTable<VolumeClaimFact, VolumeClaimKey> volume_claims;
   absl::flat_hash_map<std::string, std::shared_ptr<const VolumeFact>> volumes;
   std::map<std::string, std::shared_ptr<const StorageClassFact>, std::less<>> storage_classes;
+  std::map<std::string, std::shared_ptr<const QueueCalendarSpec>> queue_calendars;
   std::map<std::string, std::shared_ptr<const QueueSpec>> queues;
   DisruptionBudgets budgets;
 };

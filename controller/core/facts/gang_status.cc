@@ -58,6 +58,8 @@ std::string_view TextOfUnready(GangReason reason) {
       return "QueueStopped";
     case GangReason::kQueueLimit:
       return "QueueLimit";
+    case GangReason::kQueueCalendar:
+      return "QueueCalendar";
     default:
       break;
   }

@@ -48,6 +48,7 @@ enum class GangReason : std::uint8_t {
   kQueueFull,        // no more gangs may wait there
   kQueueStopped,
   kQueueLimit,
+  kQueueCalendar,  // a calendar will take back what the gang would hold
   // The planner found no place (plan/decision.h).
   kWaitsForCapacity,
   kWaitsForRepair,

@@ -1,7 +1,6 @@
 #include "controller/core/facts/queue_object.h"
 
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <array>
@@ -10,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "controller/core/facts/queue_fields.h"
 #include "controller/core/facts/read_facts.h"
-#include "controller/model/gang_rules.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -24,54 +23,12 @@ namespace {
 using kube::Field;
 
 // The bounds of charts/tahoma/crds/tahoma.dev_queues.yaml.
-constexpr std::size_t kQueueNameMost = 63;
 constexpr std::int64_t kWeightMost = 1'000'000;
 constexpr std::int64_t kGangsMost = 1'000'000;
 constexpr std::int64_t kPatienceMost = 1'000'000'000;
-constexpr std::int64_t kChipsMost = 100'000'000;
-constexpr std::size_t kTypesMost = 16;
 constexpr std::size_t kNamespacesMost = 256;
 constexpr std::size_t kLabelsMost = 64;
 constexpr std::size_t kConditionsMost = 64;
-constexpr std::string_view kNeedsName = "must be 1 to 63 of a-z, 0-9 and -";
-
-bool IsQueueName(std::string_view text) {
-  static const RE2 kName("[a-z0-9]([-a-z0-9]*[a-z0-9])?");
-  return text.size() <= kQueueNameMost && RE2::FullMatch(text, kName);
-}
-
-bool IsInstanceType(std::string_view text) {
-  static const RE2 kType("[a-z0-9-]+[.][a-z0-9-]+");
-  return RE2::FullMatch(text, kType);
-}
-
-std::int64_t IntWithin(Field field, std::int64_t least, std::int64_t most) {
-  const std::int64_t number = field.Int(least);
-  if (number < least || number > most) {
-    field.Fail(fmt::format("is {}, must be {} to {}", number, least, most));
-  }
-  return std::clamp(number, least, most);
-}
-
-std::optional<std::int64_t> CountOf(Field field, std::int64_t most) {
-  if (!field.has_value()) return std::nullopt;
-  return IntWithin(field, 0, most);
-}
-
-ChipCounts ChipsOf(Field field) {
-  ChipCounts chips;
-  if (field.size() > kTypesMost) {
-    field.Fail(
-        fmt::format("has {} instance types, must have at most {}", field.size(), kTypesMost));
-    return chips;
-  }
-  field.Entries([&](const std::string& type, Field count) {
-    if (!IsInstanceType(type)) field.Fail("must name instance types, such as trn2.48xlarge");
-    if (!count.has_value()) count.Fail("must be a number of chips");
-    chips[type] = IntWithin(count, 0, kChipsMost);
-  });
-  return chips;
-}
 
 // Refuses a type of which `chips` has more than `most`; of a type that `most` lacks, too, unless
 // such a type has no bound.
@@ -85,19 +42,15 @@ void CheckWithin(Field field, const ChipCounts& chips, const ChipCounts& most, b
   }
 }
 
-// Reads one number and h, m or s.
-std::optional<std::chrono::seconds> TimeSpanOf(Field field, std::string_view such_as) {
-  static const RE2 kSpan("[0-9]{1,6}h|[0-9]{1,8}[ms]");
+std::optional<std::int64_t> CountOf(Field field, std::int64_t most) {
   if (!field.has_value()) return std::nullopt;
-  const std::string_view text = field.Text();
-  const auto time = RE2::FullMatch(text, kSpan) ? ParseRuntime(text) : std::nullopt;
-  if (!time) {
-    field.Fail("must be a number of at most 6 digits and h, or of at most 8 and m or s");
-  } else if (*time <= std::chrono::seconds(0)) {
-    field.Fail(fmt::format("must be more than 0, such as {}", such_as));
-  } else {
-    return time;
-  }
+  return IntWithin(field, 0, most);
+}
+
+std::optional<std::chrono::seconds> TimeSpanOf(Field field, std::string_view such_as) {
+  const auto time = ReadTimeSpan(field);
+  if (!time || time->count() > 0) return time;
+  field.Fail(fmt::format("must be more than 0, such as {}", such_as));
   return std::nullopt;
 }
 
@@ -111,7 +64,7 @@ std::vector<std::string> SetOf(Field field, std::size_t most, Items kind) {
     if (kind == Items::kLabelValues) {
       if (text.empty() || text.size() > kQueueNameMost) item.Fail("must have 1 to 63 characters");
     } else if (!IsQueueName(text) && !(kind == Items::kNamesOrAll && text == kEveryNamespace)) {
-      item.Fail(kind == Items::kNames ? kNeedsName : "must be the name of a namespace, or *");
+      item.Fail(kind == Items::kNames ? kQueueNameRule : "must be the name of a namespace, or *");
     }
     texts.push_back(std::move(text));
   }
@@ -128,10 +81,10 @@ QueueStop StopOf(Field field) {
 }
 
 void ReadChips(Field spec, QueueSpec& queue) {
-  queue.guaranteed = ChipsOf(spec.At("guaranteed"));
-  queue.limit = ChipsOf(spec.At("limit"));
-  queue.borrowing_limit = ChipsOf(spec.At("borrowingLimit"));
-  queue.lending_limit = ChipsOf(spec.At("lendingLimit"));
+  queue.guaranteed = ReadChipCounts(spec.At("guaranteed"));
+  queue.limit = ReadChipCounts(spec.At("limit"));
+  queue.borrowing_limit = ReadChipCounts(spec.At("borrowingLimit"));
+  queue.lending_limit = ReadChipCounts(spec.At("lendingLimit"));
   CheckWithin(spec.At("guaranteed"), queue.guaranteed, queue.limit, true, "spec.limit");
   CheckWithin(spec.At("lendingLimit"), queue.lending_limit, queue.guaranteed, false,
               "spec.guaranteed");
@@ -163,12 +116,12 @@ void ReadUsers(Field spec, QueueSpec& queue) {
 
 void ReadSpec(Field root, QueueSpec& queue) {
   if (!IsQueueName(queue.name)) {
-    root.At("metadata").Fail(fmt::format("{}, as gangs name it in spec.queue", kNeedsName));
+    root.At("metadata").Fail(fmt::format("{}, as gangs name it in spec.queue", kQueueNameRule));
   }
   const Field spec = root.Required("spec");
   const Field parent = spec.At("parent");
   queue.parent = parent.Text();
-  if (parent.has_value() && !IsQueueName(queue.parent)) parent.Fail(kNeedsName);
+  if (parent.has_value() && !IsQueueName(queue.parent)) parent.Fail(kQueueNameRule);
   if (queue.parent == queue.name) parent.Fail("must name another queue");
   queue.weight = IntWithin(spec.At("weight"), 1, kWeightMost);
   ReadChips(spec, queue);
@@ -180,7 +133,12 @@ void ReadSpec(Field root, QueueSpec& queue) {
   queue.stop = StopOf(spec.At("stop"));
 }
 
-// A status that cannot be read has no times.
+std::int64_t PercentOf(double part) {
+  return std::isfinite(part) ? std::llround(std::clamp(part, 0.0, 1.0) * 100) : 0;
+}
+
+}  // namespace
+
 QueueShown ShownBy(const Json& object, std::string resource_version) {
   QueueShown shown{.resource_version = std::move(resource_version), .digest = StatusDigest(object)};
   kube::Reading reading(object);
@@ -194,12 +152,6 @@ QueueShown ShownBy(const Json& object, std::string resource_version) {
   }
   return shown;
 }
-
-std::int64_t PercentOf(double part) {
-  return std::isfinite(part) ? std::llround(std::clamp(part, 0.0, 1.0) * 100) : 0;
-}
-
-}  // namespace
 
 absl::StatusOr<QueueObject> ParseQueue(const Json& object) {
   kube::Reading reading(object);
@@ -229,6 +181,8 @@ QueueStatus StatusOf(const QueueView& view) {
   status.held = view.held;
   status.borrowed = view.borrowed;
   status.guaranteed_chips = TotalOf(view.spec->guaranteed);
+  status.period = view.period;
+  status.next_change = view.next_change;
   status.share_percent = PercentOf(view.share);
   status.place = view.place;
   status.used_chip_hours = std::isfinite(view.used_chip_hours)
@@ -242,8 +196,8 @@ bool SaysButForPast(const QueueStatus& a, const QueueStatus& b) {
   return a.observed_generation == b.observed_generation && a.trouble == b.trouble &&
          a.message == b.message && a.stop == b.stop && a.waiting == b.waiting &&
          a.running == b.running && a.held == b.held && a.borrowed == b.borrowed &&
-         a.guaranteed_chips == b.guaranteed_chips && a.share_percent == b.share_percent &&
-         a.place == b.place;
+         a.guaranteed_chips == b.guaranteed_chips && a.period == b.period &&
+         a.next_change == b.next_change && a.share_percent == b.share_percent && a.place == b.place;
 }
 
 bool Says(const QueueStatus& a, const QueueStatus& b) {

@@ -55,6 +55,9 @@ struct QueueObject {
   QueueShown shown;
 };
 
+// Reads the status of an object about queues. A status that cannot be read has no times.
+QueueShown ShownBy(const Json& object, std::string resource_version);
+
 // Fails with kInvalidArgument when the object is no Queue at all: its metadata has no name.
 absl::StatusOr<QueueObject> ParseQueue(const Json& object);
 
@@ -68,6 +71,8 @@ struct QueueStatus {
   ChipCounts held;
   ChipCounts borrowed;
   std::int64_t guaranteed_chips = 0;
+  std::string period = {};  // as of QueueView
+  std::optional<WallTime> next_change = {};
   std::int64_t share_percent = 0;
   int place = 0;
   // The past, which changes all the time.

@@ -31,7 +31,8 @@ struct GangSpec;   // controller/model/gang.h
 struct Placement;  // controller/plan/decision.h
 struct SlicePlacement;
 
-// The annotation of a bound pod that says when its Capacity Block takes the hardware back.
+// The annotation of a bound pod that says when the pod's Capacity Block takes the hardware back, or
+// from when on the pod's queue may have to give the hardware back.
 inline constexpr const char* kReclaimAnnotation = "tahoma.dev/reclaim-timestamp";
 // Returns the moment in the form of that annotation, in milliseconds since 1970.
 inline std::int64_t ReclaimTimestamp(WallTime reclaim) {

@@ -38,6 +38,16 @@ Readiness WaitsFor(GangReason reason, std::string message) {
   return ready;
 }
 
+// Returns until when the run cannot be ended for others.
+WallTime UnendingUntil(const GangDecision& decision) {
+  return decision.preemptible ? kEndsAtOnce : decision.end.value_or(WallTime::max());
+}
+
+Eighths Negative(Eighths amount) {
+  for (auto& [type, eighths] : amount) eighths = -eighths;
+  return amount;
+}
+
 double Rounded(double value, double parts) { return std::round(value * parts) / parts; }
 
 // Returns whole chips: a part of a chip counts whole.
@@ -57,7 +67,8 @@ void QueueKeeper::Restore(Sequence sequence, QueueUseRecord record) {
 }
 
 bool QueueKeeper::Follow(WallTime now) {
-  const bool changed = std::exchange(changed_, false);
+  const bool objects = std::exchange(changed_, false);
+  const bool changed = calendars_.Follow(now, objects) || objects;
   if (changed) {
     // With the first object all runs begin to count, and with the last they cease to.
     if (facts_.queues.empty() == tree().any()) touched_.insert(with_run_.begin(), with_run_.end());
@@ -68,11 +79,15 @@ bool QueueKeeper::Follow(WallTime now) {
   return changed;
 }
 
-// Takes the objects as they are. Queues without an object stay while gangs of theirs run.
-void QueueKeeper::Rebuild(WallTime now) {
+// Takes the objects as they are. Queues without an object stay while gangs of theirs run, or begin
+// to (`other`).
+void QueueKeeper::Rebuild(WallTime now, const std::string& other) {
   std::set<std::string> others;
+  if (!other.empty()) others.insert(other);
   for (const auto& [ref, held] : held_) others.insert(held.queue);
-  shares_.SetTree(QueueTree(facts_.queues, others), now);
+  shares_.SetTree(QueueTree(calendars_.specs(), others), now);
+  SetComing(others, now);
+  WarnBy(now);
   for (auto one = use_.restored.begin(); one != use_.restored.end();) {
     const bool known = tree().any() && tree().IndexOf(one->first).has_value();
     if (known) shares_.SetUse(one->first, one->second);
@@ -82,6 +97,36 @@ void QueueKeeper::Rebuild(WallTime now) {
   for (const auto& [ref, queue] : waiting_.queue_of) CountWaiting(queue, 1);
   for (const QueueTree::Node& node : tree().nodes()) to_show_.insert(node.name);
   views_.ForEach([this](const std::string& name, const auto&) { to_show_.insert(name); });
+}
+
+// Lets gangs that cannot be ended be held against the numbers that calendars bring.
+void QueueKeeper::SetComing(const std::set<std::string>& others, WallTime now) {
+  if (!tree().any() || calendars_.coming().empty()) return;
+  std::vector<ComingBounds> coming;
+  for (const QueueCalendars::Change& change : calendars_.coming()) {
+    coming.push_back(
+        {.at = change.at,
+         .why = change.why,
+         .tree = QueueTree(SpecsAfter(facts_.queues, change, calendars_.specs()), others)});
+  }
+  shares_.SetComing(std::move(coming), now);
+  for (const auto& [ref, held] : held_) {
+    if (!tree().IndexOf(held.queue)) continue;
+    shares_.ChangeComing(held.queue, held.amount, UnendingUntil(*held.decision), now);
+  }
+}
+
+void QueueKeeper::WarnBy(std::optional<WallTime> when) {
+  if (when) warn_ = std::min(warn_.value_or(*when), *when);
+}
+
+// Finds the gangs that calendars may end soon. Holders of chips change all the time: the search is
+// made once in kShowEvery for them.
+void QueueKeeper::FindWarnings(WallTime now) {
+  if (!warn_ || now < *warn_) return;
+  warn_.reset();
+  warnings_.Find(held_, shares_, calendars_, now);
+  WarnBy(warnings_.wake());
 }
 
 void QueueKeeper::FindDrained() {
@@ -119,6 +164,7 @@ Eighths QueueKeeper::AmountOf(const GangRun& run) const {
 }
 
 void QueueKeeper::TakeRun(const GangRef& ref, WallTime now) {
+  if (warnings_.open()) WarnBy(now + kShowEvery);
   const GangRun* run = runs_.Find(ref);
   if (run == nullptr) {
     with_run_.erase(ref);
@@ -155,6 +201,9 @@ void QueueKeeper::TakeRun(const GangRef& ref, WallTime now) {
     shares_.Change(next.queue, more, 0, now, now);
     MarkPath(next.queue, true);
   }
+  shares_.ChangeComing(next.queue, Negative(held->second.amount),
+                       UnendingUntil(*held->second.decision), now);
+  shares_.ChangeComing(next.queue, next.amount, UnendingUntil(*next.decision), now);
   held->second = std::move(next);
 }
 
@@ -162,16 +211,18 @@ void QueueKeeper::Begin(const GangRef& ref, Held held, WallTime now) {
   const std::string queue = held.queue;
   const std::optional<WallTime> placed = held.decision->placed;
   const Eighths amount = held.amount;
+  const WallTime until = UnendingUntil(*held.decision);
+  if (!tree().IndexOf(queue)) Rebuild(now, queue);  // the queue has no object, but a gang by now
   held_.insert_or_assign(ref, std::move(held));
-  if (!tree().IndexOf(queue)) Rebuild(now);  // the queue has no object, but a gang by now
+  shares_.ChangeComing(queue, amount, until, now);
   shares_.Change(queue, amount, 1, std::min(placed.value_or(now), now), now);
   MarkPath(queue, !placed);
 }
 
 void QueueKeeper::GiveBack(const Held& held, WallTime now) {
-  Eighths less = held.amount;
-  for (auto& [type, eighths] : less) eighths = -eighths;
+  const Eighths less = Negative(held.amount);
   shares_.Change(held.queue, less, -1, now, now);
+  shares_.ChangeComing(held.queue, less, UnendingUntil(*held.decision), now);
   MarkPath(held.queue, true);
 }
 
@@ -321,6 +372,7 @@ void QueueKeeper::ForgetBeyond(const GangRef& ref) {
 
 void QueueKeeper::Update(WallTime now, JournalBuffer& journal) {
   for (const GangRef& ref : std::exchange(touched_, {})) TakeRun(ref, now);
+  FindWarnings(now);
   if (now >= use_.all_at + kRecordEvery) {
     RecordAll(journal, now);
     use_.all_at = now;
@@ -363,9 +415,29 @@ void QueueKeeper::Record(const std::string& queue, WallTime now, JournalBuffer& 
 }
 
 std::optional<WallTime> QueueKeeper::wake() const {
-  if (!tree().any()) return std::nullopt;
+  if (!tree().any()) return calendars_.wake();
   const WallTime show = shown_ + (stale_ ? kShowEvery : kShowTimeEvery);
-  return std::min(show, use_.all_at + kRecordEvery);
+  WallTime wake = std::min(show, use_.all_at + kRecordEvery);
+  if (const auto change = calendars_.wake()) wake = std::min(wake, *change);
+  if (warn_) wake = std::min(wake, *warn_);
+  return wake;
+}
+
+// Names a period whose numbers are in the queue's trouble, as the end of a sentence.
+std::string QueueKeeper::BlameFor(const QueueTree::Node& node) const {
+  const bool by_numbers =
+      node.trouble == QueueTrouble::kInvalid || node.trouble == QueueTrouble::kGuarantees;
+  if (!by_numbers) return "";
+  const auto blame = [&](const std::string& queue) -> std::string {
+    const PeriodInForce* period = calendars_.PeriodOf(queue);
+    if (period == nullptr) return "";
+    return fmt::format(" ({} gives queue {} its numbers)", period->Describe(), queue);
+  };
+  std::string text = blame(node.name);
+  for (std::size_t i = 0; i < node.children.size() && text.empty(); ++i) {
+    text = blame(tree().nodes()[node.children[i]].name);
+  }
+  return text;
 }
 
 // Shows how many gangs and chips a queue has. Numbers that change with time stay.
@@ -381,7 +453,10 @@ void QueueKeeper::ShowCounts(const std::string& queue) {
   view.spec = node.spec;
   view.name = queue;
   view.trouble = node.trouble;
-  view.message = node.message;
+  view.message = node.message + BlameFor(node);
+  const PeriodInForce* period = calendars_.PeriodOf(queue);
+  view.period = period == nullptr ? "" : period->calendar->name + "/" + period->get().name;
+  view.next_change = calendars_.NextChangeFor(queue);
   const auto waiting = waiting_.in.find(queue);
   view.waiting = waiting == waiting_.in.end() ? 0 : waiting->second;
   view.running = shares_.RunningIn(queue);

@@ -3,6 +3,7 @@
 //   QueueKeeper keeper(facts, runs, cluster);
 //   keeper.Restore(sequence, record);                     // each record of the journal, in order
 //   keeper.OnQueues();                                    // objects of facts.queues have changed
+//   keeper.OnQueueCalendars();                            // … of facts.queue_calendars
 //   keeper.Touch({{"team-a", "train"}, false});           // whenever the run of a gang has news
 //   if (keeper.Follow(now)) TouchAllWaiting();            // before gangs are assessed and planned
 //   ready = keeper.Admit(ref, std::move(ready));          // the gang's queue, or why not
@@ -13,6 +14,8 @@
 // Capacity Block holds none. The chips are those of the decisions, so a restart finds them in the
 // runs. The recent use is journalled in the batch that ends some of that, and every kRecordEvery:
 // with the time of each decision, a crash at any moment counts no time twice and loses none.
+//
+// Queues have the numbers that calendars put in force (calendar_keeper.h), or their own.
 //
 // Without any object of the kind Queue nothing is counted, and gangs keep the queues that they
 // name.
@@ -41,6 +44,8 @@
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/journal/journal_buffer.h"
 #include "controller/core/journal/usage_record.h"
+#include "controller/core/queue/calendar_keeper.h"
+#include "controller/core/queue/reclaim_warnings.h"
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
 #include "controller/share/queue_shares.h"
@@ -60,13 +65,15 @@ class QueueKeeper {
 
   // All outlive it.
   QueueKeeper(const Facts& facts, const GangRuns& runs, const ClusterState& cluster)
-      : facts_(facts), runs_(runs), cluster_(cluster) {}
+      : facts_(facts), runs_(runs), cluster_(cluster), calendars_(facts), warnings_(facts) {}
 
   // Takes an entry of the journal, before the first Follow.
   void Restore(Sequence sequence, QueueUseRecord record);
   void OnQueues() { changed_ = true; }
+  void OnQueueCalendars() { calendars_.OnCalendars(); }
   void Touch(const GangRef& ref) { touched_.insert(ref); }
-  // Takes what changed. Returns whether queues did: every gang that waits is to be admitted anew.
+  // Takes what changed, by objects or by the time of day. Returns whether queues did: every gang
+  // that waits is to be admitted anew.
   bool Follow(WallTime now);
 
   // Gives the gang its queue, and the queue's longest run time where the gang has none; or says why
@@ -88,15 +95,11 @@ class QueueKeeper {
   QueueShares& shares() { return shares_; }
   const QueueShares& shares() const { return shares_; }
   const Views& views() const { return views_; }
+  CalendarKeeper& calendars() { return calendars_; }
+  ReclaimWarnings& warnings() { return warnings_; }
 
  private:
-  struct Held {
-    RunId run = 0;
-    std::string queue;
-    Eighths amount;
-    std::shared_ptr<const GangDecision> decision;
-    std::size_t released = 0;  // claims
-  };
+  using Held = ReclaimWarnings::Holder;
   // A gang for which a queue has no room.
   struct Beyond {
     std::string queue;
@@ -104,8 +107,11 @@ class QueueKeeper {
   };
 
   const QueueTree& tree() const { return shares_.tree(); }
-  void Rebuild(WallTime now);
+  void Rebuild(WallTime now, const std::string& other = "");
+  void SetComing(const std::set<std::string>& others, WallTime now);
   void FindDrained();
+  void FindWarnings(WallTime now);
+  void WarnBy(std::optional<WallTime> when);
   void TakeRun(const GangRef& ref, WallTime now);
   void Begin(const GangRef& ref, Held held, WallTime now);
   void GiveBack(const Held& held, WallTime now);
@@ -120,6 +126,7 @@ class QueueKeeper {
   void MarkPath(const std::string& queue, bool record);
   void Record(const std::string& queue, WallTime now, JournalBuffer& journal);
   void RecordAll(JournalBuffer& journal, WallTime now);
+  std::string BlameFor(const QueueTree::Node& node) const;
   void ShowCounts(const std::string& queue);
   void ShowOrder(WallTime now);
   void ShowSiblings(const std::vector<std::size_t>& siblings, WallTime now);
@@ -128,11 +135,14 @@ class QueueKeeper {
   const Facts& facts_;
   const GangRuns& runs_;
   const ClusterState& cluster_;
+  CalendarKeeper calendars_;
+  ReclaimWarnings warnings_;
+  std::optional<WallTime> warn_;  // when warnings are to be found
   QueueShares shares_;
   bool changed_ = false;
   std::set<GangRef> touched_;
   std::set<GangRef> with_run_;
-  absl::flat_hash_map<GangRef, Held> held_;
+  ReclaimWarnings::Holders held_;
   std::vector<std::pair<RunId, std::string>> to_end_;
 
   struct Waiting {

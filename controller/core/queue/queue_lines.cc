@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "controller/core/journal/usage_record.h"
+#include "controller/plan/decision.h"
 #include "lib/base/check.h"
 
 namespace tahoma::controller {
@@ -33,6 +34,16 @@ std::int64_t LeastOf(const DeviceRequest& request) {
 }
 
 }  // namespace
+
+WallTime QueueNeed::UnendingUntil(WallTime now) const {
+  if (unending.count() == 0) return kEndsAtOnce;
+  return unending == std::chrono::seconds::max() ? WallTime::max() : EndOf(now, unending);
+}
+
+std::chrono::seconds UnendingOf(const GangSpec& gang) {
+  if (gang.preemptible) return std::chrono::seconds(0);
+  return gang.max_runtime.value_or(std::chrono::seconds::max());
+}
 
 std::int64_t LeastEighthsOf(const GangSpec& gang) {
   const std::size_t members = gang.may_be_fewer() ? gang.min_members : gang.members.size();
@@ -113,7 +124,7 @@ void LineTurns::Charge(std::size_t line, const QueueNeed& need) {
     charge = {{type, std::max<std::int64_t>(need.least, 1)}};
     if (!shares_->MayStart(queue, charge, need.gangs())) break;
   }
-  shares_->Charge(queue, charge, need.gangs(), now_);
+  shares_->Charge(queue, charge, need.gangs(), now_, need.UnendingUntil(now_));
   turns_->Update(queue);
 }
 
@@ -186,11 +197,14 @@ bool QueueLines::has_next() const {
 // Returns why no gang that needs as much may start in the line's queue.
 std::optional<QueueDenial> QueueLines::WhyNot(std::size_t line, const QueueNeed& need) const {
   if (line <= kAll || !shares_->limits()) return std::nullopt;
-  if (!need.exact.empty()) return shares_->MayStart(names_[line], need.exact, need.gangs());
+  const WallTime until = need.UnendingUntil(now_);
+  if (!need.exact.empty()) {
+    return shares_->MayStart(names_[line], need.exact, need.gangs(), until);
+  }
   std::optional<QueueDenial> denial = shares_->MayStart(names_[line], {}, need.gangs());
   if (denial) return denial;
   for (const std::string& type : shares_->FleetTypes()) {
-    denial = shares_->MayStart(names_[line], {{type, need.least}}, need.gangs());
+    denial = shares_->MayStart(names_[line], {{type, need.least}}, need.gangs(), until);
     if (!denial) return std::nullopt;
   }
   return denial;
@@ -254,6 +268,7 @@ void QueueLines::CountFree(const ClusterState& before, const ClusterState& now, 
 }
 
 void QueueLines::Begin(WallTime now) {
+  now_ = now;
   LetIn();
   turns_.emplace(shares_, names_, now);
   for (const auto& [line, places] : lines_) turns_->Add(line);

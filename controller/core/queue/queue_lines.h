@@ -16,6 +16,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -42,11 +43,17 @@ struct QueueNeed {
   std::int64_t least = 0;  // eighths of chips of one type, any
   Eighths exact = {};      // once a plan has told
   bool grows = false;      // the gang runs: it is no gang more
+  // How long the gang cannot be ended for others; 0: it can be at once, max(): as long as it runs.
+  std::chrono::seconds unending{0};
 
   std::int64_t gangs() const { return grows ? 0 : 1; }
+  // Returns the end of that time for a start now.
+  WallTime UnendingUntil(WallTime now) const;
   friend auto operator<=>(const QueueNeed&, const QueueNeed&) = default;
 };
 
+// Returns how long the gang, once it runs, cannot be ended, as QueueNeed::unending.
+std::chrono::seconds UnendingOf(const GangSpec& gang);
 // Returns the eighths of chips that the gang's claims ask for at least.
 std::int64_t LeastEighthsOf(const GangSpec& gang);
 // Adds what the holding occupies of nodes that are there.
@@ -158,6 +165,7 @@ class QueueLines {
   std::map<std::string, std::int64_t> free_;  // chips, by instance type
   bool free_changed_ = false;
   std::vector<Denied> denied_;
+  WallTime now_;  // of the round
   std::optional<LineTurns> turns_;
 };
 

@@ -30,6 +30,20 @@ GangReason ReasonOf(BlockedReason reason) {
   return GangReason::kNone;
 }
 
+GangReason ReasonOf(const QueueDenial& why) {
+  switch (why.kind) {
+    case QueueDenial::Kind::kStopped:
+      return GangReason::kQueueStopped;
+    case QueueDenial::Kind::kLimit:
+    case QueueDenial::Kind::kLent:
+      return GangReason::kQueueLimit;
+    case QueueDenial::Kind::kComing:
+      return GangReason::kQueueCalendar;
+  }
+  TAHOMA_CHECK(false);
+  return GangReason::kNone;
+}
+
 bool AnyClaimOf(const GangSpec& gang, const absl::flat_hash_set<std::string>& taken) {
   return std::any_of(gang.members.begin(), gang.members.end(), [&](const MemberSpec& member) {
     return std::any_of(member.claims.begin(), member.claims.end(),
@@ -114,7 +128,10 @@ void SchedulingQueue::Put(const GangRef& ref, const Readiness& ready) {
   gang.need = {};
   if (gang.spec == nullptr) return;
   if (lines_.BoundBy(*gang.spec) != nullptr) {
-    gang.need = {.least = LeastEighthsOf(*gang.spec), .exact = {}, .grows = ready.grows};
+    gang.need = {.least = LeastEighthsOf(*gang.spec),
+                 .exact = {},
+                 .grows = ready.grows,
+                 .unending = UnendingOf(*gang.spec)};
   }
   if (!backing_off_.contains(ref)) Activate(PlaceOf(ref, *gang.spec));
 }
@@ -392,8 +409,7 @@ void SchedulingQueue::TakeDenied(std::vector<Planned>& all) {
 // Records why the gang's queue denies a start. Returns whether the reason has changed.
 bool SchedulingQueue::Deny(const GangRef& ref, const QueueDenial& why) {
   WaitingGang& gang = waiting_.at(ref);
-  const GangReason reason =
-      why.kind == QueueDenial::Kind::kStopped ? GangReason::kQueueStopped : GangReason::kQueueLimit;
+  const GangReason reason = ReasonOf(why);
   const bool news = gang.reason != reason;
   gang.reason = reason;
   gang.message = why.message;
@@ -412,9 +428,10 @@ bool SchedulingQueue::DenyPlaced(const GangRef& ref, const Decision& decision,
   WaitingGang& waiting = waiting_.at(ref);
   QueueNeed need = waiting.need;
   need.exact = EighthsOf(decision.placement->Holdings(gang, now), cluster);
-  const auto why = lines_.shares()->MayStart(*queue, need.exact, need.gangs());
+  const WallTime until = need.UnendingUntil(now);
+  const auto why = lines_.shares()->MayStart(*queue, need.exact, need.gangs(), until);
   if (!why) {
-    lines_.shares()->Charge(*queue, need.exact, need.gangs(), now);
+    lines_.shares()->Charge(*queue, need.exact, need.gangs(), now, until);
     return false;
   }
   waiting.need = need;

@@ -32,6 +32,7 @@ WriteTarget TargetOf(WriteKind kind) {
       return WriteTarget::kWorkload;
     case WriteKind::kRequestStatus:
       return WriteTarget::kRequest;
+    case WriteKind::kQueueCalendarStatus:
     case WriteKind::kQueueStatus:
       return WriteTarget::kQueue;
     case WriteKind::kGangStatus:
@@ -76,6 +77,9 @@ WriteKind ApiWrite::kind() const {
     WriteKind operator()(const BlockFinalizerWrite&) const { return WriteKind::kBlockFinalizer; }
     WriteKind operator()(const BlockStatusWrite&) const { return WriteKind::kBlockStatus; }
     WriteKind operator()(const RequestStatusWrite&) const { return WriteKind::kRequestStatus; }
+    WriteKind operator()(const QueueCalendarStatusWrite&) const {
+      return WriteKind::kQueueCalendarStatus;
+    }
     WriteKind operator()(const QueueStatusWrite&) const { return WriteKind::kQueueStatus; }
     WriteKind operator()(const GangStatusWrite&) const { return WriteKind::kGangStatus; }
     WriteKind operator()(const PodConditionWrite&) const { return WriteKind::kPodCondition; }
@@ -107,6 +111,7 @@ struct TargetSetter {
     SetObject(write.key);
     result.request_kind = write.key.kind;
   }
+  void operator()(const QueueCalendarStatusWrite& write) const { result.name = write.name; }
   void operator()(const QueueStatusWrite& write) const { result.name = write.name; }
   void operator()(const GangStatusWrite& write) const { SetObject(write.key); }
   void operator()(const PodConditionWrite& write) const { SetObject(write.key); }

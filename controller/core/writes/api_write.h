@@ -26,6 +26,7 @@
 #include "controller/core/facts/extended_claim.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_status.h"
+#include "controller/core/facts/queue_calendar_object.h"
 #include "controller/core/facts/queue_object.h"
 #include "controller/core/journal/gang_decision.h"
 #include "controller/core/journal/record.h"
@@ -56,6 +57,7 @@ enum class WriteKind : std::uint8_t {
   kBlockFinalizer,
   kBlockStatus,
   kRequestStatus,
+  kQueueCalendarStatus,
   kQueueStatus,
   kGangStatus,
   kPodCondition,
@@ -65,7 +67,8 @@ enum class WriteKind : std::uint8_t {
 
 // The target of a write: claim `index` of its decision, pod `index`, a Gang, a
 // PersistentVolumeClaim, the claim of a pod's extended resources, a NeuronUltraServerWorkload or
-// its claim template, a CapacityBlock, a request about some, a Queue, or the people who read it.
+// its claim template, a CapacityBlock, a request about some, a Queue or a QueueCalendar, or the
+// people who read it.
 enum class WriteTarget : std::uint8_t {
   kClaim,
   kPod,
@@ -190,6 +193,15 @@ struct RequestStatusWrite {
 
 // ---- Queues ------------------------------------------------------------------------------------
 
+// Writes the status of a QueueCalendar.
+struct QueueCalendarStatusWrite {
+  std::string name;
+  std::string uid;
+  std::string base_version;  // the resourceVersion that the object had
+  std::uint64_t shown = 0;   // as of BlockStatusWrite
+  std::shared_ptr<const QueueCalendarStatus> status;
+};
+
 // Writes the status of a Queue.
 struct QueueStatusWrite {
   std::string name;
@@ -215,11 +227,11 @@ struct PodConditionWrite {
   WallTime since;  // the condition's transition time
 };
 
-// Writes the annotation of when the pod's Capacity Block takes the hardware back.
+// Writes the annotation of when the pod's hardware may be taken back.
 struct PodReclaimWrite {
   PodKey key;
   std::string uid;
-  WallTime reclaim;
+  std::optional<WallTime> reclaim;  // nullopt: removes the annotation
 };
 
 // The kind of object that an event is about.
@@ -246,11 +258,12 @@ struct EventNote {
   WallTime when;
 };
 
-using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
-                           PodClaimStatusWrite, ExtendedClaimCreation, ClaimTemplateCreation,
-                           WorkloadStatusWrite, BlockCreation, BlockFinalizerWrite,
-                           BlockStatusWrite, RequestStatusWrite, QueueStatusWrite, GangStatusWrite,
-                           PodConditionWrite, PodReclaimWrite, EventNote>;
+using Write =
+    std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
+                 PodClaimStatusWrite, ExtendedClaimCreation, ClaimTemplateCreation,
+                 WorkloadStatusWrite, BlockCreation, BlockFinalizerWrite, BlockStatusWrite,
+                 RequestStatusWrite, QueueCalendarStatusWrite, QueueStatusWrite, GangStatusWrite,
+                 PodConditionWrite, PodReclaimWrite, EventNote>;
 
 struct ApiWrite {
   std::uint64_t attempt = 0;  // unique within the core's life

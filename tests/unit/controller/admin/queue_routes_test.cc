@@ -57,6 +57,7 @@ TEST_F(QueueRoutesTest, AQueueShowsItsSharesAndChips) {
   view.used_chip_hours = 12.6;
   view.share = 0.75;
   view.place = 1;
+  view.period = "by-day/noon";
   const Json row = Get("/v1/queues/research").body;
   EXPECT_EQ(row, (Json{{"name", "research"},
                        {"object", true},
@@ -69,6 +70,7 @@ TEST_F(QueueRoutesTest, AQueueShowsItsSharesAndChips) {
                        {"running", 0},
                        {"guaranteed", {{"trn2.48xlarge", 64}}},
                        {"limit", Json::object()},
+                       {"period", "by-day/noon"},
                        {"held", {{"trn2.48xlarge", 80}}},
                        {"borrowed", {{"trn2.48xlarge", 16}}},
                        {"usedChipHours", 13},

@@ -96,14 +96,17 @@ class World {
 
   // Lets all of the time until then pass at once.
   void MoveTo(WallTime time) {
-    clock_ = std::max(clock_, time - kBegin);
+    clock_ = std::max(clock_, time - kBegin - ahead_);
     Settle();
   }
+
+  // Sets the wall clock, back or forward, while no time passes.
+  void SetWallClock(WallTime time) { ahead_ += time - Time().wall; }
 
   Core& core() { return *core_; }
   // Counts journal writes and API writes, as crash_after does.
   int DoneSteps() const { return steps_; }
-  Now Time() const { return {kBegin + clock_, MonotonicTime(clock_)}; }
+  Now Time() const { return {kBegin + clock_ + ahead_, MonotonicTime(clock_)}; }
 
  private:
   static constexpr WallTime kBegin{std::chrono::seconds(1'700'000'000)};  // 2023-11-14T22:13:20Z
@@ -157,6 +160,7 @@ class World {
   std::deque<Command> lagging_;
   std::vector<ApiResult> results_;
   std::chrono::nanoseconds clock_{0};
+  std::chrono::nanoseconds ahead_{0};  // the wall clock, of clock_
   int steps_ = 0;
   int waited_ = 0;
 };

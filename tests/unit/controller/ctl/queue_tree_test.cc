@@ -87,6 +87,10 @@ TEST(QueueTreeTest, ARowHasTheNumbersOfTheObject) {
       "   STATE   CHIP-HOURS   HELD-BY-TYPE       NAMESPACES   MESSAGE\n"
       "research   1        75%     60%    40     48           64      3         2         1   "
       "   Ready   17           trn2.48xlarge=40   a,b\n");
+  queue["status"]["guaranteedChips"] = 7;
+  EXPECT_THAT(QueueTreeText({{"items", {queue}}}, QueueColumns::kUsual),
+              HasSubstr("40     7            64"))
+      << "as a calendar has set it";
   queue["spec"]["stop"] = "Hold";
   EXPECT_THAT(QueueTreeText({{"items", {queue}}}, QueueColumns::kUsual), HasSubstr("Hold"));
   queue["status"]["conditions"][0] = {{"type", "Ready"},
@@ -127,6 +131,7 @@ TEST(QueueTreeTest, OneQueueShowsItsGangsInTheOrderOfService) {
                                           {"running", 2},
                                           {"guaranteed", {{"trn2.48xlarge", 32}}},
                                           {"limit", {{"trn2.48xlarge", 64}}},
+                                          {"period", "by-day/noon"},
                                           {"held", {{"trn2.48xlarge", 48}}},
                                           {"borrowed", {{"trn2.48xlarge", 16}}},
                                           {"sharePercent", 75},
@@ -146,6 +151,7 @@ TEST(QueueTreeTest, OneQueueShowsItsGangsInTheOrderOfService) {
             "Queue research in fleet: Ready, stopped: Hold\n"
             "  weight 3: 75 % of what siblings use is wanted, 60 % was used\n"
             "  trn2.48xlarge: 48 chips held, 16 of them borrowed, 32 guaranteed, at most 64\n"
+            "  by QueueCalendar by-day/noon\n"
             "  1 gangs wait, 2 run, here and in queues below; place 1 among siblings\n"
             "\n"
             "PLACE   NAMESPACE   NAME    PRIORITY   SINCE                  REASON       MESSAGE\n"

@@ -229,6 +229,8 @@ TEST(RenderTest, AQueuesStatusReadsBackAndIsNotSentAgain) {
   status->stop = QueueStop::kHold;
   status->waiting = 7;
   status->held = {{"trn2.48xlarge", 48}, {"trn1.32xlarge", 0}};
+  status->period = "day-and-night/day";
+  status->next_change = WallTime(std::chrono::seconds(3600));
   status->ready_since = WallTime(std::chrono::seconds(90));
   QueueStatusWrite write{
       .name = "research", .uid = "u", .base_version = "7", .shown = 0, .status = status};
@@ -242,6 +244,8 @@ TEST(RenderTest, AQueuesStatusReadsBackAndIsNotSentAgain) {
             json::array({json{{"instanceType", "trn2.48xlarge"}, {"chips", 48}}}));
   EXPECT_EQ(body["status"]["borrowed"], json::array()) << "or what was borrowed would stay";
   EXPECT_EQ(body["status"]["heldChips"], 48);
+  EXPECT_EQ(body["status"]["period"], "day-and-night/day");
+  EXPECT_EQ(body["status"]["nextChange"], "1970-01-01T01:00:00Z");
   EXPECT_EQ(body["status"]["conditions"][0]["reason"], "NoParent");
   EXPECT_EQ(body["status"]["conditions"][0]["message"], "its parent fleet does not exist");
   EXPECT_EQ(body["status"]["conditions"][1]["status"], "True");
@@ -253,6 +257,34 @@ TEST(RenderTest, AQueuesStatusReadsBackAndIsNotSentAgain) {
   write.shown = seen.shown.digest;
   EXPECT_TRUE(ResultIfShown({3, write}, request).has_value());
   status->waiting = 8;
+  EXPECT_FALSE(ResultIfShown({3, write}, Rendered(write)).has_value());
+}
+
+TEST(RenderTest, ACalendarsStatusReadsBackAndIsNotSentAgain) {
+  auto status = std::make_shared<QueueCalendarStatus>();
+  status->observed_generation = 3;
+  status->trouble = CalendarTrouble::kQueueUnknown;
+  status->message = "period day names queue gone, which does not exist";
+  status->period = "day,sunday";
+  status->next_change = WallTime(std::chrono::seconds(3600));
+  status->ready_since = WallTime(std::chrono::seconds(90));
+  QueueCalendarStatusWrite write{
+      .name = "by-day", .uid = "u", .base_version = "7", .shown = 0, .status = status};
+  const kube::Request request = Rendered(write);
+  EXPECT_EQ(request.target, "/apis/tahoma.dev/v1alpha1/queuecalendars/by-day/status");
+  json body = ParseJson(request.Text());
+  EXPECT_EQ(body["metadata"], (json{{"uid", "u"}}));
+  EXPECT_EQ(body["status"]["period"], "day,sunday");
+  EXPECT_EQ(body["status"]["nextChange"], "1970-01-01T01:00:00Z");
+  EXPECT_EQ(body["status"]["conditions"][0]["reason"], "QueueUnknown");
+  body["metadata"]["name"] = "by-day";
+  const QueueCalendarObject seen = *ParseQueueCalendar(body);
+  EXPECT_EQ(seen.shown.ready, (QueueCondition{false, status->ready_since}));
+  write.shown = seen.shown.digest;
+  EXPECT_TRUE(ResultIfShown({3, write}, request).has_value());
+  status->next_change.reset();
+  EXPECT_EQ(ParseJson(Rendered(write).Text())["status"]["nextChange"], nullptr)
+      << "or the time of before would stay";
   EXPECT_FALSE(ResultIfShown({3, write}, Rendered(write)).has_value());
 }
 
@@ -296,6 +328,9 @@ TEST(RenderTest, APodIsToldWhenItsBlockTakesTheHardwareBack) {
   EXPECT_EQ(request.target, "/api/v1/namespaces/ns/pods/p0/status");
   EXPECT_EQ(ParseJson(request.Text()), ParseJson(R"({"metadata": {"uid": "u0", "annotations":
       {"tahoma.dev/reclaim-timestamp": "1764095485123"}}})"));
+  const kube::Request withdrawn = Rendered(PodReclaimWrite{{"ns", "p0"}, "u0", std::nullopt});
+  EXPECT_EQ(ParseJson(withdrawn.Text()), ParseJson(R"({"metadata": {"uid": "u0", "annotations":
+      {"tahoma.dev/reclaim-timestamp": null}}})"));
 }
 
 kube::Response Status(int code, const std::string& body = R"({"metadata": {"name": "c0"}})") {

@@ -96,6 +96,8 @@ TEST_F(PublishedGangTest, AGangOfABlockIsReadAsOne) {
   Bind(0, 0);
   EXPECT_EQ(Read()->decision->reclaim, std::nullopt);
   pods_[0].bound_reclaim = *ParseTime("2026-11-24T10:30:00Z");
+  EXPECT_EQ(Read()->decision->reclaim, std::nullopt) << "a calendar of its queue has said it";
+  pods_[0].bound_reservation = "cr-0123456789abcdef0";
   EXPECT_EQ(Read()->decision->reclaim, pods_[0].bound_reclaim);
   // Anybody may write the annotation: nobody relies on an end that it says.
   EXPECT_EQ(Read()->decision->end, std::nullopt);
