@@ -1,10 +1,12 @@
 // Objects about Capacity Blocks, and Queues, as a watch gives them; the first byte is the kind. A
 // status that is read is written as one that reads as the same, the calendar is drawn of any block,
-// and a Queue without a broken rule has numbers within its bounds.
+// a Queue without a broken rule has numbers within its bounds, and periods of a QueueCalendar begin
+// and end.
 
 #include <string>
 #include <string_view>
 
+#include "controller/core/facts/queue_calendar_object.h"
 #include "controller/core/facts/queue_object.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
@@ -47,6 +49,26 @@ void FuzzBlock(const Json& object) {
   }
 }
 
+void FuzzQueueCalendar(const Json& object) {
+  const auto read = ParseQueueCalendar(object);
+  if (!read.ok()) return;
+  constexpr tahoma::WallTime kNow{std::chrono::seconds(1'800'000'000)};
+  const QueueCalendars calendars({{read->spec->name, read->spec}}, kNow);
+  std::string message;
+  const CalendarTrouble trouble = calendars.TroubleOf(read->spec->name, {}, message);
+  TAHOMA_CHECK((trouble == CalendarTrouble::kNone) == message.empty());
+  const auto next = calendars.NextChanges(kNow).any;
+  TAHOMA_CHECK(!next || *next > kNow);
+  if (!read->spec->invalid.empty()) {
+    TAHOMA_CHECK(!next);
+    return;
+  }
+  for (const QueuePeriod& period : read->spec->periods) {
+    TAHOMA_CHECK(period.days != 0 && period.from != period.until && !period.queues.empty());
+    TAHOMA_CHECK(period.from >= 0 && period.from < 1440 && period.until <= 1440);
+  }
+}
+
 void FuzzQueue(const Json& object) {
   TAHOMA_CHECK(!QueueTreeText({{"items", {object, object}}}, QueueColumns::kWide).empty());
   const auto queue = ParseQueue(object);
@@ -73,6 +95,8 @@ void FuzzOne(std::string_view input) {
   if (object.is_discarded()) return;
   constexpr unsigned char kQueue = 'q';
   if (static_cast<unsigned char>(input[0]) == kQueue) return FuzzQueue(object);
+  constexpr unsigned char kQueueCalendar = 'k';
+  if (static_cast<unsigned char>(input[0]) == kQueueCalendar) return FuzzQueueCalendar(object);
   constexpr std::size_t kKinds = std::size(kRequestKinds);
   const auto kind = static_cast<std::size_t>(static_cast<unsigned char>(input[0])) % (kKinds + 1);
   if (kind == kKinds) return FuzzBlock(object);

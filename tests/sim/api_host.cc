@@ -16,6 +16,7 @@ namespace {
 using json = Json;
 
 constexpr std::array kCrds = {"charts/tahoma/crds/tahoma.dev_gangs.yaml",
+                              "charts/tahoma/crds/tahoma.dev_queuecalendars.yaml",
                               "charts/tahoma/crds/tahoma.dev_queues.yaml",
                               "charts/tahoma/crds/tahoma.dev_capacityblockextensions.yaml",
                               "charts/tahoma/crds/tahoma.dev_capacityblockquotas.yaml",

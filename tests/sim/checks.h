@@ -38,7 +38,9 @@ class Checks final : public DecisionWatcher {
   void OnBegin(const std::string& controller) override { blocks_.OnBegin(controller); }
   void OnStep(const std::string& controller, const controller::Snapshot& snapshot) override {
     blocks_.OnStep(controller, snapshot);
-    if (world_.swarm.queues && world_.swarm.one_process) CheckLimits(world_, snapshot);
+    if (world_.swarm.queues && world_.swarm.one_process) {
+      limits_.AfterStep(world_, snapshot);
+    }
   }
   void OnPlaced(const controller::GangDecision& decision,
                 const controller::Snapshot& snapshot) override {
@@ -95,6 +97,7 @@ class Checks final : public DecisionWatcher {
   World& world_;
   ApiHost& api_;
   const Nodes& nodes_;
+  LimitChecks limits_;
   BlockChecks blocks_;
   int life_ = 0;
   std::int64_t version_ = 0;

@@ -139,6 +139,9 @@ bool ControllerHost::Begin() {
   if (world_.swarm.queues) {
     for (auto& queue : QueuesOfWorlds()) commands_.push_back(controller::QueueSeen{queue});
   }
+  if (world_.swarm.calendars) {
+    commands_.push_back(controller::QueueCalendarSeen{CalendarOfWorlds()});
+  }
   watch_waits_.assign(ingest_->StartStepping(), false);
   WakeWatches();
   WakeCore(std::chrono::milliseconds(1));

@@ -1,7 +1,11 @@
 #include "tests/sim/queue_checks.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <map>
 #include <string>
+#include <utility>
 
 namespace tahoma::simulation {
 namespace {
@@ -41,12 +45,43 @@ std::vector<std::shared_ptr<const QueueSpec>> QueuesOfWorlds() {
   return {top, batch, nightly, serving};
 }
 
-void CheckLimits(World& world, const controller::Snapshot& snapshot) {
+std::shared_ptr<const controller::QueueCalendarSpec> CalendarOfWorlds() {
+  auto calendar = std::make_shared<controller::QueueCalendarSpec>();
+  calendar->name = "by-minutes";
+  calendar->uid = "by-minutes";
+  calendar->warning = std::chrono::minutes(1);
+  constexpr int kBegin = 8 * 60;  // minutes of the day: worlds begin at 08:00
+  for (const auto& [from, until] : {std::pair{1, 2}, {3, 5}, {8, 20}, {25, 55}}) {
+    controller::QueuePeriod period;
+    period.name = fmt::format("from-{}", from);
+    period.from = kBegin + from;
+    period.until = kBegin + until;
+    controller::ChipCounts guaranteed, limit;
+    for (const char* type : {"trn2.48xlarge", "trn2u.48xlarge", "trn2.3xlarge"}) {
+      guaranteed[type] = 12;
+      limit[type] = 16;
+    }
+    period.queues["serving"].guaranteed = guaranteed;
+    period.queues["batch"].limit = limit;
+    calendar->periods.push_back(std::move(period));
+  }
+  return calendar;
+}
+
+void LimitChecks::AfterStep(World& world, const controller::Snapshot& snapshot) {
+  const auto before = std::exchange(held_, {});
   snapshot.queues.ForEach([&](const std::string& name, const auto& view) {
+    held_[name] = view->held;
     if (view->spec == nullptr) return;
+    if (!view->period.empty()) world.Meet("a calendar moves a queue");
+    const auto was = before.find(name);
     for (const auto& [type, limit] : view->spec->limit) {
       const auto held = view->held.find(type);
       if (held == view->held.end() || held->second <= limit) continue;
+      if (was != before.end() && was->second.contains(type) &&
+          held->second <= was->second.at(type)) {
+        continue;
+      }
       world.Fail("queue {} holds {} chips of {}, and its limit is {}", name, held->second, type,
                  limit);
     }
@@ -61,6 +96,7 @@ void CheckCounts(World& world, const controller::Snapshot& snapshot) {
   std::map<std::string, std::int64_t> running;
   snapshot.gangs.ForEach([&](const auto&, const auto& gang) {
     if (gang->reason == controller::GangReason::kQueueLimit) world.Meet("waits for its queue");
+    if (gang->reason == controller::GangReason::kQueueCalendar) world.Meet("waits for a calendar");
     if (gang->decision == nullptr || !gang->decision->reservation.empty()) return;
     const std::string& queue = gang->decision->queue;
     ++running[queue];

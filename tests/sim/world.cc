@@ -101,6 +101,7 @@ Swarm Swarm::Draw(Rng& rng) {
     swarm.node_lies = 0;  // a host that is nowhere is neither sold nor delivered
   }
   swarm.queues = rng.Chance(1, 3);
+  swarm.calendars = swarm.queues && rng.Chance(1, 2);
   if (swarm.one_process) return swarm;
   swarm.controllers = 1 + static_cast<int>(rng.Below(2));
   for (const Mishap& mishap : kClusterMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);

@@ -51,6 +51,7 @@ struct Swarm {
   int controllers = 1;      // more only when the API server is another process
   int submissions = 12;
   bool queues = false;       // gangs wait in queues with limits (queue_checks.h)
+  bool calendars = false;    // … whose numbers move with the time
   int purchases = 0;         // of Capacity Blocks; 0: nobody buys
   Duration payment_delay{};  // of simulated payments
   Duration chaos{};          // how long objects arrive and hardware breaks
