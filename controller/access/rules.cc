@@ -103,8 +103,9 @@ std::vector<Rule> ClusterReaderRules() {
       {Read(), {"resource.k8s.io"}, {"deviceclasses", "resourceslices"}},
       {Read(),
        {"tahoma.dev"},
-       {"capacityblockquotas", "capacityblockquotas/status", "queuecalendars",
-        "queuecalendars/status", "queues", "queues/status", "ultraservers"}},
+       {"capacityblockquotas", "capacityblockquotas/status", "maintenancewindows",
+        "maintenancewindows/status", "queuecalendars", "queuecalendars/status", "queues",
+        "queues/status", "ultraservers"}},
       {{"get"}, {}, {}, {"/metrics"}},
   };
 }

@@ -21,6 +21,7 @@
 #include "controller/core/facts/other_pod.h"
 #include "controller/core/facts/queue_calendar_object.h"
 #include "controller/core/facts/queue_object.h"
+#include "controller/core/facts/window_object.h"
 #include "controller/core/writes/api_write.h"
 #include "controller/model/inventory.h"
 #include "controller/share/queue_calendar.h"
@@ -156,6 +157,14 @@ struct QueueGone {
   std::string name;
   std::string uid;
 };
+struct WindowSeen {
+  std::shared_ptr<const WindowSpec> window;
+  WindowShown shown = {};
+};
+struct WindowGone {
+  std::string name;
+  std::string uid;
+};
 // Says that every watch has reported everything that existed when it began. Until then the core
 // decides nothing and writes nothing.
 struct WatchesSynced {};
@@ -167,6 +176,6 @@ using Command =
                  ClaimTemplateGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
                  StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen, RequestGone,
                  BlockOrder, BudgetSeen, BudgetGone, QueueCalendarSeen, QueueCalendarGone,
-                 QueueSeen, QueueGone, WatchesSynced, ApiResult>;
+                 QueueSeen, QueueGone, WindowSeen, WindowGone, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

@@ -62,12 +62,14 @@ Core::Core(PlanFunction plan, CoreOptions options)
                   .workloads = WorkloadKeeper(facts_, writes_),
                   .queues = QueueStatuses(writes_),
                   .calendars = QueueCalendarStatuses(writes_),
+                  .windows = WindowStatuses(writes_),
                   .queue_views = {}},
       requests_(blocks_, writes_),
-      lending_(runs_, plan),
+      lending_(runs_, plan, &kept_.promises),
       neighbours_(facts_, runs_, cluster_),
       kept_{.promises = Promises(runs_, plan),
-            .preemption = Preemption(runs_, kept_.promises, plan, &past_.queues.shares())},
+            .preemption = Preemption(runs_, kept_.promises, plan, &past_.queues.shares()),
+            .windows = Windows(runs_, kept_.promises)},
       successors_(options.keep_for_successor),
       past_{.decisions = {},
             .usage = GangUsage(options.term),
@@ -157,8 +159,15 @@ void Core::FollowQueues() {
   for (const GangRef& ref : past_.queues.DrainLetIn()) queue_.Touch(ref);
 }
 
+// Takes what maintenance windows keep by now, and what gangs must know of the windows.
+void Core::FollowWindows() {
+  kept_.windows.Step(cluster_, now_.wall);
+  for (const WindowNotice& notice : kept_.windows.DrainNotices()) OnNotice(notice);
+}
+
 void Core::PlanHeads() {
   FollowQueues();
+  FollowWindows();
   successors_.EndDue(now_.monotonic, cluster_);
   for (const GangRef& ref : queue_.DrainTouched(now_.monotonic)) Assess(ref);
   queue_.RefreshOne(now_.monotonic);
@@ -182,6 +191,10 @@ void Core::ShowChanges() {
                               now_);
   from_facts_.queues.Flush(now_);
   from_facts_.calendars.Flush(now_);
+  for (const auto& spec : kept_.windows.DrainChanged(now_.monotonic)) {
+    from_facts_.windows.Show(*spec, kept_.windows.StatusOf(*spec, blocks_), now_);
+  }
+  from_facts_.windows.Flush(now_);
   status_.Flush(now_);
 }
 
@@ -487,6 +500,23 @@ void Core::On(const QueueGone& command) {
   past_.queues.OnQueues();
 }
 
+// A status that was written changes no window.
+void Core::On(const WindowSeen& command) {
+  from_facts_.windows.OnWindow(*command.window, command.shown, now_);
+  auto& known = facts_.windows[command.window->name];
+  if (known != nullptr && *known == *command.window) return;
+  known = command.window;
+  kept_.windows.OnWindow(known);
+}
+
+void Core::On(const WindowGone& command) {
+  from_facts_.windows.OnWindowGone(command.name, command.uid);
+  const auto known = facts_.windows.find(command.name);
+  if (known == facts_.windows.end() || known->second->uid != command.uid) return;
+  facts_.windows.erase(known);
+  kept_.windows.OnWindowGone(command.name);
+}
+
 void Core::On(const WatchesSynced&) {
   if (watches_ != Watches::kListing) return;
   watches_ = Watches::kJustSynced;
@@ -520,6 +550,8 @@ void Core::On(const ApiResult& command) {
         return from_facts_.calendars.OnResult(command, now_);
       }
       return from_facts_.queues.OnResult(command, now_);
+    case WriteTarget::kWindow:
+      return from_facts_.windows.OnResult(command, now_);
     case WriteTarget::kClaim:
     case WriteTarget::kPod:
       return runs_.OnResult(command, now_.monotonic);
@@ -661,11 +693,8 @@ void Core::OnNotice(const BlockNotice& notice) {
     }
   }
   for (const auto& [id, run] : runs) {
-    const GangDecision& decision = run->decision();
-    for (const DecidedPod& pod : decision.pods) {
-      notices_.Tell({decision.key.ns, pod.name}, pod.uid, notice.reclaim);
-    }
-    if (!notice.warning.empty()) status_.TellReclaim(decision, notice.warning, now_.wall);
+    TellPods(*run);
+    if (!notice.warning.empty()) status_.TellReclaim(run->decision(), notice.warning, now_.wall);
   }
 }
 
@@ -674,12 +703,40 @@ void Core::TellReclaims() {
   for (const ReclaimWarning& warning : past_.queues.warnings().Drain()) {
     const GangRun* run = runs_.FindRun(warning.run);
     if (run == nullptr || run->ending()) continue;
-    const GangDecision& decision = run->decision();
-    for (const DecidedPod& pod : decision.pods) {
-      notices_.Tell({decision.key.ns, pod.name}, pod.uid, warning.reclaim);
-    }
-    if (!warning.message.empty()) status_.TellReclaim(decision, warning.message, now_.wall);
+    TellPods(*run);
+    if (!warning.message.empty()) status_.TellReclaim(run->decision(), warning.message, now_.wall);
   }
+}
+
+// Tells the pods of the run, and the gang unless the pods know: after a restart all are told anew.
+void Core::OnNotice(const WindowNotice& notice) {
+  const GangRun* run = runs_.FindRun(notice.run);
+  if (run == nullptr) return;
+  const bool knew = TellPods(*run);
+  if (!notice.warning.empty() && !knew) {
+    status_.TellMaintenance(run->decision(), notice.warning, now_.wall);
+  }
+}
+
+// Tells the pods of the run when a block, a calendar or a window ends the run, whichever does first.
+// Returns whether all pods knew of an end at that time.
+bool Core::TellPods(const GangRun& run) {
+  const GangDecision& decision = run.decision();
+  std::optional<WallTime> end = kept_.windows.EndToldTo(run.id());
+  const auto also = [&](std::optional<WallTime> other) {
+    if (other) end = std::min(end.value_or(*other), *other);
+  };
+  also(past_.queues.warnings().EndToldTo(run));
+  if (const auto* block = blocks_.book().blocks().Find(decision.reservation)) {
+    also(blocks_.time().ToWall((*block)->reclaim()));
+  }
+  bool knew = end.has_value();
+  for (const DecidedPod& pod : decision.pods) {
+    const auto fact = facts_.pods.Find(PodKey{decision.key.ns, pod.name});
+    knew = knew && fact != nullptr && fact->bound_reclaim == end;
+    notices_.Tell({decision.key.ns, pod.name}, pod.uid, end);
+  }
+  return knew;
 }
 
 // Gives a pod that must have ended by some time no more grace than that allows.
@@ -846,10 +903,12 @@ void Core::ReplaceLost(const GangRef& ref) {
   const std::optional<LostMember> lost = run.FindLost();
   if (!lost) return;
   const auto busy = [this](const ClaimKey& key) { return runs_.BusyClaim(key); };
+  // Nothing begins during maintenance.
+  const ClusterState fleet = kept_.promises.ViewOf(cluster_, kept_.promises.BegunFixed(now_.wall));
   const Replacement next = FindReplacement(run,
                                            {.facts = facts_,
                                             .membership = membership_,
-                                            .cluster = cluster_,
+                                            .cluster = fleet,
                                             .plan = queue_.planner(),
                                             .busy = busy},
                                            now_.wall);
@@ -996,9 +1055,12 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.workloads.wake(now_));
   consider(from_facts_.queues.wake(now_));
   consider(from_facts_.calendars.wake(now_));
+  consider(from_facts_.windows.wake(now_));
+  consider(kept_.windows.wake_status());
   consider(requests_.wake(now_));
-  for (const auto& wall : {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall),
-                           kept_.preemption.wake(), past_.usage.wake(), past_.queues.wake()}) {
+  for (const auto& wall :
+       {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall), kept_.preemption.wake(),
+        kept_.windows.wake(), past_.usage.wake(), past_.queues.wake()}) {
     if (!wall) continue;
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));

@@ -29,8 +29,10 @@
 //   VolumeNodes      what provisioners of volumes are told of the nodes of pods
 //   QueueStatuses    what Queues show of themselves
 //   QueueCalendarStatuses  which periods of QueueCalendars are in force
+//   WindowStatuses   the status of MaintenanceWindows
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
+//   Windows          maintenance windows: hardware kept free, gangs ended
 //   Lending          ends gangs that have borrowed hardware which a block needs
 //   GangUsage        the chip time of gangs, by namespace and queue
 //
@@ -71,6 +73,7 @@
 #include "controller/core/queue/queue_keeper.h"
 #include "controller/core/queue/scheduling_queue.h"
 #include "controller/core/queue/successors.h"
+#include "controller/core/queue/windows.h"
 #include "controller/core/snapshot.h"
 #include "controller/core/status_reporter.h"
 #include "controller/core/writes/api_write.h"
@@ -79,6 +82,7 @@
 #include "controller/core/writes/queue_calendar_statuses.h"
 #include "controller/core/writes/queue_statuses.h"
 #include "controller/core/writes/volume_nodes.h"
+#include "controller/core/writes/window_statuses.h"
 #include "controller/core/writes/workload_keeper.h"
 #include "controller/core/writes/write_buffer.h"
 #include "controller/model/cluster.h"
@@ -165,6 +169,8 @@ class Core {
   void On(const QueueCalendarGone& command);
   void On(const QueueSeen& command);
   void On(const QueueGone& command);
+  void On(const WindowSeen& command);
+  void On(const WindowGone& command);
   void On(const WatchesSynced& command);
   void On(const ApiResult& command);
   NodeId NodeWithOthers(const std::string& name) const;
@@ -192,6 +198,8 @@ class Core {
   void DrainBlockNews();
   void OnNotice(const BlockNotice& notice);
   void TellReclaims();
+  void OnNotice(const WindowNotice& notice);
+  bool TellPods(const GangRun& run);
   void MakeWayFor(const Heir& heir);
   Readiness ReadinessOf(const GangRef& ref) const;
   void AddLastEnd(const GangRef& ref, Readiness& ready) const;
@@ -210,6 +218,7 @@ class Core {
   WorkloadGang GangForWorkload(const WorkloadKey& key) const;
   void PlanSome();
   void FollowQueues();
+  void FollowWindows();
   std::optional<MonotonicTime> NextWake() const;
   void PublishSnapshot();
 
@@ -221,6 +230,7 @@ class Core {
     WorkloadKeeper workloads;
     QueueStatuses queues;
     QueueCalendarStatuses calendars;
+    WindowStatuses windows;
     QueueViews queue_views;  // as shown last
   };
 
@@ -240,6 +250,7 @@ class Core {
   struct Kept {
     Promises promises;
     Preemption preemption;
+    Windows windows;
   };
   Kept kept_;
   Successors successors_;

@@ -436,6 +436,11 @@ void StatusReporter::TellReclaim(const GangDecision& decision, const std::string
   TellGang({decision.key, decision.single}, Note(EventReason::kReclaimIsNear, message, now));
 }
 
+void StatusReporter::TellMaintenance(const GangDecision& decision, const std::string& message,
+                                     WallTime now) {
+  TellGang({decision.key, decision.single}, Note(EventReason::kMaintenanceIsNear, message, now));
+}
+
 void StatusReporter::TellBlocked(const GangRef& ref, const std::string& message, WallTime now) {
   if (ref.single) return;  // the condition of the pod comes with an event
   TellGang(ref, Note(EventReason::kGangBlocked, message, now));

@@ -71,6 +71,7 @@ class StatusReporter {
   // A pod is about to join a bound gang.
   void TellAdded(const GangRef& ref, const MemberAdded& member, WallTime now);
   void TellReclaim(const GangDecision& decision, const std::string& message, WallTime now);
+  void TellMaintenance(const GangDecision& decision, const std::string& message, WallTime now);
   void TellBlocked(const GangRef& ref, const std::string& message, WallTime now);
 
   // Takes the answer to a write of Flush().

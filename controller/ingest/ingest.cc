@@ -15,6 +15,7 @@
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
 #include "controller/core/facts/ultraserver_workload.h"
+#include "controller/core/facts/window_object.h"
 #include "controller/model/cordoned_chips.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -100,6 +101,7 @@ std::size_t Ingest::StartStepping() {
   for (const RequestKind kind : kRequestKinds) FollowRequests(kind);
   FollowBudgets();
   FollowQueueCalendars();
+  FollowWindows();
   FollowQueues();
   FollowPods();
   FollowOtherPods();
@@ -410,6 +412,19 @@ void Ingest::FollowQueues() {
       },
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(QueueGone{key.name, uid});
+      });
+}
+
+void Ingest::FollowWindows() {
+  Follow(
+      {.resource = kMaintenanceWindows, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(WindowObject window, ParseWindow(object));
+        sink_(WindowSeen{.window = std::move(window.spec), .shown = std::move(window.shown)});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(WindowGone{key.name, uid});
       });
 }
 

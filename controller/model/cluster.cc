@@ -396,6 +396,60 @@ void ClusterState::Release(const std::string& claim_uid) {
   }
 }
 
+// Returns the holdings of this state alone, on nodes that differ between `before` and `after`.
+std::vector<ClusterState::More> ClusterState::MoreThan(const ClusterState& before,
+                                                       const ClusterState& after) const {
+  std::vector<More> all;
+  ForEachDifference(before.nodes_, after.nodes_, [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < std::min(last, before.nodes_.size()); ++i) {
+      const auto& those = before.nodes_[i].holdings;
+      More more{.node = NodeId(i), .holdings = {}};
+      for (const auto& holding : nodes_[i].holdings) {
+        if (std::ranges::find(those, holding) == those.end()) more.holdings.push_back(holding);
+      }
+      if (!more.holdings.empty()) all.push_back(std::move(more));
+    }
+  });
+  return all;
+}
+
+void ClusterState::Follow(const ClusterState& before, const ClusterState& after) {
+  const std::vector<More> all = MoreThan(before, after);
+  ForEachDifference(before.holdings_, after.holdings_,
+                    [&](const std::string& uid, const auto*, const auto* now) {
+                      if (now == nullptr) holdings_.Erase(uid);
+                      if (now != nullptr) holdings_.Put(uid, *now);
+                    });
+  const auto copy = [](const auto& from, std::size_t first, std::size_t last, auto& to) {
+    for (std::size_t i = first; i < last; ++i) {
+      if (i == to.size()) to.PushBack({});
+      to.Mutable(i) = from[i];
+    }
+  };
+  ForEachDifference(before.nodes_, after.nodes_, [&](std::size_t first, std::size_t last) {
+    copy(after.nodes_, first, last, nodes_);
+  });
+  ForEachDifference(before.domains_, after.domains_, [&](std::size_t first, std::size_t last) {
+    copy(after.domains_, first, last, domains_);
+    for (std::size_t i = first; i < last; ++i) RecountDomain(DomainId(i));
+  });
+  node_ids_ = after.node_ids_;
+  domain_ids_ = after.domain_ids_;
+  pods_ = after.pods_;
+  unused_nodes_ = after.unused_nodes_;
+  unused_domains_ = after.unused_domains_;
+  inventory_ = after.inventory_;
+  for (const More& more : all) {
+    NodeState& state = nodes_.Mutable(more.node.value());
+    for (const auto& holding : more.holdings) {
+      const bool stays = state.node != nullptr && NodesOf(*holding).front() == state.node->name;
+      if (stays) state.holdings.push_back(holding);
+      if (!stays) holdings_.Erase(holding->claim_uid);
+    }
+    RecountNode(more.node);
+  }
+}
+
 void ClusterState::PutPod(const PodKey& pod, const std::string& node,
                           std::shared_ptr<const kube::PodNeeds> needs) {
   const PlacedPod* before = pods_.Find(pod);

@@ -162,6 +162,10 @@ class ClusterState {
   // Frees the claim's devices. Unknown uids are ignored.
   void Release(const std::string& claim_uid);
 
+  // Makes the changes that lead from `before` to `after`. This state is `before` with more
+  // holdings, each on one node that exists; such holdings go with their node.
+  void Follow(const ClusterState& before, const ClusterState& after);
+
   // Counts what a pod needs on a node, in place of what it was counted with before.
   void PutPod(const PodKey& pod, const std::string& node,
               std::shared_ptr<const kube::PodNeeds> needs);
@@ -216,6 +220,13 @@ class ClusterState {
     std::shared_ptr<const kube::PodNeeds> needs;
   };
 
+  // Holdings of a node that another state lacks.
+  struct More {
+    NodeId node;
+    std::vector<std::shared_ptr<const Holding>> holdings;
+  };
+
+  std::vector<More> MoreThan(const ClusterState& before, const ClusterState& after) const;
   NodeId NodeIdOf(const std::string& name);
   DomainId DomainIdOf(const std::string& name, bool ultra);
   void ForgetIfUnused(NodeId id, const std::string& name);

@@ -15,9 +15,6 @@ WallTime EndOf(WallTime now, std::chrono::seconds runtime) {
 
 namespace {
 
-// The time that is counted as a gang's maxRuntime begins this long after it is placed, at the most
-// (GangRun::kCommitTimeout).
-constexpr std::chrono::seconds kBindingMost{60};
 // On a test clock a minute may be the day between two blocks. Its fleet is emulated, and binds a
 // gang within this.
 constexpr std::chrono::seconds kBindingMostOnTestClock{5};

@@ -31,6 +31,10 @@ namespace tahoma::controller {
 // represented. `now` is not before 1970.
 WallTime EndOf(WallTime now, std::chrono::seconds runtime);
 
+// The time that is counted as a gang's maxRuntime begins this long after the gang is placed, at the
+// most (GangRun::kCommitTimeout).
+inline constexpr std::chrono::seconds kBindingMost{60};
+
 // Returns whether Capacity Blocks let the gang be placed on the domain at `now`: on hardware of its
 // own block, on hardware that is not kept for others before its end, or as a preemptible gang on
 // lent hardware.

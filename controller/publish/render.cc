@@ -10,6 +10,7 @@
 #include "controller/publish/render_block.h"
 #include "controller/publish/render_queue.h"
 #include "controller/publish/render_request.h"
+#include "controller/publish/render_window.h"
 #include "controller/publish/render_workload.h"
 #include "lib/base/check.h"
 #include "lib/base/clock.h"
@@ -156,6 +157,9 @@ struct Renderer {
     return RenderQueueCalendarStatus(write);
   }
   kube::Request operator()(const QueueStatusWrite& write) const { return RenderQueueStatus(write); }
+  kube::Request operator()(const WindowStatusWrite& write) const {
+    return RenderWindowStatus(write);
+  }
   kube::Request operator()(const ClaimTemplateCreation& write) const {
     return RenderClaimTemplate(write);
   }
@@ -452,6 +456,7 @@ std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Reques
     return result_of(calendar);
   }
   if (const auto* queue = std::get_if<QueueStatusWrite>(&write.what)) return result_of(queue);
+  if (const auto* window = std::get_if<WindowStatusWrite>(&write.what)) return result_of(window);
   return std::nullopt;
 }
 
@@ -466,7 +471,8 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
   const bool shows =
       TargetOf(result.kind) == WriteTarget::kBlock || result.kind == WriteKind::kRequestStatus ||
       result.kind == WriteKind::kWorkloadStatus || result.kind == WriteKind::kQueueStatus ||
-      result.kind == WriteKind::kQueueCalendarStatus || result.kind == WriteKind::kGangStatus;
+      result.kind == WriteKind::kQueueCalendarStatus || result.kind == WriteKind::kWindowStatus ||
+      result.kind == WriteKind::kGangStatus;
   const bool pod = result.kind == WriteKind::kReadPod || result.kind == WriteKind::kPodClaimStatus;
   if (!claim && !shows && !pod) return result;
   const auto body = answer->Json();

@@ -12,6 +12,19 @@ bool Meets(const Promise& promise, WallTime start, std::optional<std::chrono::se
   return !runtime || promise.from < EndOf(start, *runtime) - kPromiseGrain;
 }
 
+WallTime GoneFrom(const GangSpec& gang, WallTime start) {
+  if (gang.preemptible && gang.reservation.empty()) {
+    return EndOf(start, kLoanLeast + gang.grace);
+  }
+  if (!gang.max_runtime) return WallTime::max();
+  return EndOf(start, *gang.max_runtime + kBindingMost + gang.grace);
+}
+
+bool Binds(const Promise& promise, const GangSpec& gang, WallTime start) {
+  if (promise.kind != PromiseKind::kMaintenance) return Meets(promise, start, gang.max_runtime);
+  return start < promise.until && promise.from < GoneFrom(gang, start);
+}
+
 std::string Describe(const Promise& promise) {
   switch (promise.kind) {
     case PromiseKind::kStart:
@@ -20,6 +33,8 @@ std::string Describe(const Promise& promise) {
       return fmt::format("{} is kept for it as it comes free", promise.place);
     case PromiseKind::kPreempt:
       return fmt::format("others end for it on {}", promise.place);
+    case PromiseKind::kMaintenance:
+      return fmt::format("{} kept for {}", promise.place, promise.holder);
   }
   TAHOMA_CHECK(false);
   return "";

@@ -7,7 +7,7 @@
 //   Meets(promise, now, std::chrono::hours(1));  // false: the hour is over before
 //
 // Hardware is promised to a waiting gang that would begin later if others took the hardware first,
-// and to a gang that others are ended for.
+// to a gang that others are ended for, and to people who maintain the hardware.
 //
 // Scope: values. Who is promised hardware: core/queue/promises.h.
 //
@@ -23,14 +23,16 @@
 #include <vector>
 
 #include "controller/model/cluster.h"
+#include "controller/model/gang.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
 
 enum class PromiseKind : std::uint8_t {
-  kStart,     // of a gang that waits until running gangs have ended
-  kPatience,  // of a gang that has been passed by as much work as its queue bears
-  kPreempt,   // of a gang that others are ended for
+  kStart,        // of a gang that waits until running gangs have ended
+  kPatience,     // of a gang that has been passed by as much work as its queue bears
+  kPreempt,      // of a gang that others are ended for
+  kMaintenance,  // of a maintenance window: no gang runs there meanwhile
 };
 
 struct Promise {
@@ -51,6 +53,14 @@ inline constexpr std::chrono::seconds kPromiseGrain{60};
 // Returns whether a gang that begins at `start` and ends within `runtime` (nullopt: perhaps never)
 // would run at a time of the promise, for longer than the grain.
 bool Meets(const Promise& promise, WallTime start, std::optional<std::chrono::seconds> runtime);
+
+// Returns by when the hardware must be promised to others from, so that the gang may begin at
+// `start`: the gang has gone by then. A preemptible gang is ended in time; a shorter run than
+// kLoanLeast is not begun.
+WallTime GoneFrom(const GangSpec& gang, WallTime start);
+// Returns whether the promise keeps a gang away that would begin at `start`. Maintenance begins on
+// time, so the grain of other promises does not count.
+bool Binds(const Promise& promise, const GangSpec& gang, WallTime start);
 
 // Returns "it begins by 2026-12-01T09:00:00Z on us-0 4x4x4+0,0,0", or what else is kept where.
 std::string Describe(const Promise& promise);

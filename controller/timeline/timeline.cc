@@ -62,7 +62,18 @@ Timeline::Timeline(TimelineParts parts) : parts_(std::move(parts)) {
 }
 
 Timeline::Moment Timeline::Begin() const {
-  return {.fleet = parts_.fleet, .ends = 0, .kept = std::vector<bool>(parts_.promises.size())};
+  Moment moment{
+      .fleet = parts_.fleet, .ends = 0, .kept = std::vector<bool>(parts_.promises.size())};
+  std::fill_n(moment.kept.begin(), parts_.held, true);
+  return moment;
+}
+
+// Beyond all known times a promise without an end holds, and maintenance that binds now: the next
+// run may end at any time.
+bool Timeline::HoldsAt(const Promise& promise, WallTime when, const GangSpec& gang) const {
+  if (when != End::kUnknown) return Binds(promise, gang, when);
+  if (promise.kind == PromiseKind::kMaintenance) return Binds(promise, gang, parts_.now);
+  return promise.until == WallTime::max();
 }
 
 // Makes a later moment of an earlier.
@@ -73,9 +84,7 @@ void Timeline::Move(Moment& moment, const Point& to, const GangSpec& gang) const
   if (parts_.keep) parts_.keep(to.when, moment.fleet);
   for (std::size_t i = 0; i < parts_.promises.size(); ++i) {
     const Promise& promise = *parts_.promises[i];
-    // Beyond all known times only a promise without an end holds.
-    const bool holds = to.when == End::kUnknown ? promise.until == WallTime::max()
-                                                : Meets(promise, to.when, gang.max_runtime);
+    const bool holds = HoldsAt(promise, to.when, gang);
     if (holds == moment.kept[i]) continue;
     moment.kept[i] = holds;
     for (const auto& holding : promise.holdings) {
@@ -104,7 +113,7 @@ std::optional<Timeline::Start> Timeline::Look(const Moment& moment, const Point&
 // Returns how many moments are certainly too early for so many chips: even with all ended hardware
 // healthy and nothing kept.
 std::size_t Timeline::TooEarlyFor(std::int64_t chips) const {
-  if (chips == 0 || !parts_.chips) return 0;
+  if (chips == 0 || !parts_.chips || parts_.held > 0) return 0;
   auto free = static_cast<std::int64_t>(parts_.fleet.Count().free);
   std::size_t ends = 0;
   for (std::size_t i = 0; i < points_.size(); ++i) {

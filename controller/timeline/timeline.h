@@ -59,6 +59,7 @@ struct TimelineParts {
   std::function<void(WallTime when, ClusterState&)> keep = nullptr;
   // The promises to others that bind the gang.
   std::vector<std::shared_ptr<const Promise>> promises = {};
+  std::size_t held = 0;  // the first so many promises are held in `fleet` already
 };
 
 class Timeline {
@@ -97,6 +98,7 @@ class Timeline {
   };
 
   Moment Begin() const;
+  bool HoldsAt(const Promise& promise, WallTime when, const GangSpec& gang) const;
   void Move(Moment& moment, const Point& to, const GangSpec& gang) const;
   std::size_t TooEarlyFor(std::int64_t chips) const;
   std::optional<Start> Look(const Moment& moment, const Point& at,

@@ -44,6 +44,8 @@ CONTROLLER = {
     ("cluster", "tahoma.dev", "capacityblockwaitlistentries/status"): "patch",
     ("cluster", "tahoma.dev", "queuecalendars"): "list watch",
     ("cluster", "tahoma.dev", "queuecalendars/status"): "patch",
+    ("cluster", "tahoma.dev", "maintenancewindows"): "list watch",
+    ("cluster", "tahoma.dev", "maintenancewindows/status"): "patch",
     ("cluster", "tahoma.dev", "queues"): "list watch",
     ("cluster", "tahoma.dev", "queues/status"): "patch",
     ("cluster", "tahoma.dev", "capacityreservations"): "list watch create patch delete",

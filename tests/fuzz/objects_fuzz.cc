@@ -1,7 +1,8 @@
-// Objects about Capacity Blocks, and Queues, as a watch gives them; the first byte is the kind. A
-// status that is read is written as one that reads as the same, the calendar is drawn of any block,
-// a Queue without a broken rule has numbers within its bounds, and periods of a QueueCalendar begin
-// and end.
+// Objects about Capacity Blocks, Queues, QueueCalendars and MaintenanceWindows, as a watch gives
+// them; the first byte is the kind. A status that is read is written as one that reads as the same,
+// the calendar is drawn of any block, a Queue without a broken rule has numbers within its bounds,
+// periods of a QueueCalendar begin and end, and a window without a broken rule goes through its
+// phases in their order.
 
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "controller/core/facts/queue_object.h"
 #include "controller/core/facts/read_facts.h"
 #include "controller/core/facts/read_request.h"
+#include "controller/core/facts/window_object.h"
 #include "controller/ctl/calendar_reader.h"
 #include "controller/ctl/calendar_svg.h"
 #include "controller/ctl/queue_tree.h"
@@ -87,6 +89,20 @@ void FuzzQueue(const Json& object) {
   }
 }
 
+void FuzzWindow(const Json& object) {
+  const auto parsed = ParseWindow(object);
+  if (!parsed.ok()) return;
+  const WindowSpec& window = *parsed->spec;
+  if (!window.invalid.empty()) {
+    TAHOMA_CHECK(PhaseAt(window, {}) == WindowPhase::kInvalid);
+    return;
+  }
+  TAHOMA_CHECK(window.from < window.until && window.warning.count() > 0);
+  TAHOMA_CHECK(!window.nodes.empty() || !window.ultra_servers.empty());
+  TAHOMA_CHECK(PhaseAt(window, window.from) == WindowPhase::kActive);
+  TAHOMA_CHECK(PhaseAt(window, window.until) == WindowPhase::kOver);
+}
+
 }  // namespace
 
 void FuzzOne(std::string_view input) {
@@ -97,6 +113,8 @@ void FuzzOne(std::string_view input) {
   if (static_cast<unsigned char>(input[0]) == kQueue) return FuzzQueue(object);
   constexpr unsigned char kQueueCalendar = 'k';
   if (static_cast<unsigned char>(input[0]) == kQueueCalendar) return FuzzQueueCalendar(object);
+  constexpr unsigned char kWindow = 'w';
+  if (static_cast<unsigned char>(input[0]) == kWindow) return FuzzWindow(object);
   constexpr std::size_t kKinds = std::size(kRequestKinds);
   const auto kind = static_cast<std::size_t>(static_cast<unsigned char>(input[0])) % (kKinds + 1);
   if (kind == kKinds) return FuzzBlock(object);

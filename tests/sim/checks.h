@@ -21,6 +21,7 @@
 #include "tests/sim/fit_oracle.h"
 #include "tests/sim/queue_checks.h"
 #include "tests/sim/virtual_node.h"
+#include "tests/sim/window_checks.h"
 #include "tests/sim/world.h"
 
 namespace tahoma::simulation {
@@ -45,6 +46,7 @@ class Checks final : public DecisionWatcher {
   void OnPlaced(const controller::GangDecision& decision,
                 const controller::Snapshot& snapshot) override {
     blocks_.OnDecided(decision, snapshot);
+    if (world_.swarm.windows) CheckWindows(world_, decision);
   }
   void OnBlockDeleted(const std::string& name) override { blocks_.OnDeleted(name); }
   BlockChecks& blocks() { return blocks_; }

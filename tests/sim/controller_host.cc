@@ -6,6 +6,7 @@
 #include "controller/core/journal/block_record.h"
 #include "controller/core/journal/usage_record.h"
 #include "tests/sim/queue_checks.h"
+#include "tests/sim/window_checks.h"
 
 namespace tahoma::simulation {
 
@@ -141,6 +142,11 @@ bool ControllerHost::Begin() {
   }
   if (world_.swarm.calendars) {
     commands_.push_back(controller::QueueCalendarSeen{CalendarOfWorlds()});
+  }
+  if (world_.swarm.windows) {
+    for (auto& window : WindowsOfWorlds()) {
+      commands_.push_back(controller::WindowSeen{.window = window});
+    }
   }
   watch_waits_.assign(ingest_->StartStepping(), false);
   WakeWatches();

@@ -102,6 +102,7 @@ Swarm Swarm::Draw(Rng& rng) {
   }
   swarm.queues = rng.Chance(1, 3);
   swarm.calendars = swarm.queues && rng.Chance(1, 2);
+  swarm.windows = swarm.queues && swarm.one_process && swarm.purchases == 0;
   if (swarm.one_process) return swarm;
   swarm.controllers = 1 + static_cast<int>(rng.Below(2));
   for (const Mishap& mishap : kClusterMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);

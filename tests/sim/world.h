@@ -52,6 +52,7 @@ struct Swarm {
   int submissions = 12;
   bool queues = false;       // gangs wait in queues with limits (queue_checks.h)
   bool calendars = false;    // … whose numbers move with the time
+  bool windows = false;      // hardware is kept for maintenance for a while (window_checks.h)
   int purchases = 0;         // of Capacity Blocks; 0: nobody buys
   Duration payment_delay{};  // of simulated payments
   Duration chaos{};          // how long objects arrive and hardware breaks

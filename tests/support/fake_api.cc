@@ -647,6 +647,36 @@ void FakeApi::RemoveQueueCalendar(const std::string& name) {
   queue_calendars_.erase(name);
 }
 
+void FakeApi::PutWindow(const std::string& name, const std::string& node,
+                        const std::function<void(WindowSpec&)>& change) {
+  auto spec = std::make_shared<WindowSpec>();
+  spec->name = name;
+  spec->uid = "uid-window-" + name;
+  spec->nodes = {node};
+  change(*spec);
+  windows_[name] = spec;
+  events_.push_back(WindowSeen{.window = spec});
+}
+
+void FakeApi::RemoveWindow(const std::string& name) {
+  events_.push_back(WindowGone{name, windows_.at(name)->uid});
+  windows_.erase(name);
+  window_status_.erase(name);
+}
+
+std::shared_ptr<const WindowStatus> FakeApi::StatusOfWindow(const std::string& name) const {
+  const auto found = window_status_.find(name);
+  return found == window_status_.end() ? nullptr : found->second;
+}
+
+void FakeApi::CarryOut(const WindowStatusWrite& write, ApiResult& result) {
+  if (windows_.contains(write.name)) {
+    window_status_[write.name] = write.status;
+  } else {
+    result.outcome = WriteOutcome::kGone;
+  }
+}
+
 void FakeApi::Relist() {
   events_.clear();
   for (const auto& [name, node] : nodes_) {
@@ -658,6 +688,7 @@ void FakeApi::Relist() {
   for (const auto& [name, budget] : budgets_) events_.push_back(BudgetSeen{budget});
   for (const auto& [name, one] : queue_calendars_) events_.push_back(QueueCalendarSeen{one});
   for (const auto& [name, queue] : queues_) events_.push_back(QueueSeen{queue});
+  for (const auto& [name, window] : windows_) events_.push_back(WindowSeen{.window = window});
   for (const auto& [name, workload] : workloads_) {
     events_.push_back(WorkloadSeen{std::make_shared<const WorkloadFact>(workload)});
   }

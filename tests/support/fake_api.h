@@ -42,15 +42,19 @@ class FakeApi {
   void AddGang(const std::string& name, int members);
   void ChangeGang(const std::string& name, const std::function<void(GangFact&)>& change);
   void RemoveGang(const std::string& name);
-  // A Queue for all namespaces, in place of the one of that name.
   // A budget of pods with the label app.
   void PutBudget(const std::string& name, const std::string& app, std::int64_t allowed);
+  // A Queue for all namespaces, in place of the one of that name.
   void PutQueue(const std::string& name, const std::function<void(QueueSpec&)>& change);
   void RemoveQueue(const std::string& name);
   // A QueueCalendar, in place of the one of that name.
   void PutQueueCalendar(const std::string& name,
                         const std::function<void(QueueCalendarSpec&)>& change);
   void RemoveQueueCalendar(const std::string& name);
+  // A MaintenanceWindow of that node, in place of the window of that name.
+  void PutWindow(const std::string& name, const std::string& node,
+                 const std::function<void(WindowSpec&)>& change);
+  void RemoveWindow(const std::string& name);
   void ChangePod(const std::string& name, const std::function<void(PodFact&)>& change);
   // A CapacityBlock that buys the offering.
   void AddBlock(const std::string& name, const std::string& offering, const BlockTerms& terms,
@@ -123,6 +127,8 @@ class FakeApi {
   const std::map<std::string, GangStatus>& statuses() const { return statuses_; }
   const std::map<std::string, std::string>& conditions() const { return conditions_; }
   const std::vector<EventNote>& events() const { return notes_; }
+  // Returns the published status of a window; nullptr without one.
+  std::shared_ptr<const WindowStatus> StatusOfWindow(const std::string& name) const;
   const std::map<std::string, VolumeClaimFact>& volume_claims() const { return volume_claims_; }
   const std::map<std::string, BlockFact>& blocks() const { return blocks_; }
   // Returns the published status of a block; nullptr before the purchase.
@@ -157,6 +163,7 @@ class FakeApi {
   void CarryOut(const RequestStatusWrite&, ApiResult&) {}
   void CarryOut(const QueueCalendarStatusWrite&, ApiResult&) {}
   void CarryOut(const QueueStatusWrite&, ApiResult&) {}
+  void CarryOut(const WindowStatusWrite& write, ApiResult& result);
   void CarryOut(const PodReclaimWrite& write, ApiResult& result);
   void Touch(BlockFact& block);
   void Touch(PodFact& pod);
@@ -174,6 +181,8 @@ class FakeApi {
   std::map<std::string, std::shared_ptr<const BudgetFact>> budgets_;
   std::map<std::string, std::shared_ptr<const QueueCalendarSpec>> queue_calendars_;
   std::map<std::string, std::shared_ptr<const QueueSpec>> queues_;
+  std::map<std::string, std::shared_ptr<const WindowSpec>> windows_;
+  std::map<std::string, std::shared_ptr<const WindowStatus>> window_status_;
   std::map<std::string, NodeFacts> nodes_;
   std::map<std::string, WorkloadFact> workloads_;
   std::map<std::string, ClaimTemplateFact> templates_;

@@ -1,14 +1,15 @@
 // Tells bound pods when their hardware is taken back, as the annotation
-// tahoma.dev/reclaim-timestamp: by their Capacity Block, with every extension anew, or by their
-// queue when a calendar lowers the queue's guarantee.
+// tahoma.dev/reclaim-timestamp: by their Capacity Block, with every extension anew, by their queue
+// when a calendar lowers the queue's guarantee, or by a maintenance window.
 //
 //   notices.Tell(pod, uid, reclaim);               // again whenever it may have changed
+//   notices.Tell(pod, uid, std::nullopt);          // the pod may go on: the annotation is removed
 //   notices.Flush(facts, now);                     // writes the annotations that are not so yet
 //
 // A binding carries the annotation as it was decided; this is for what changes afterwards. It works
 // from what is, so that telling everything anew after a restart writes only what is missing.
 //
-// Scope: the writes. Which pods are told: core.cc.
+// Scope: the writes. Which pods are told, and when the first of these reasons ends them: core.cc.
 //
 // Thread safety: belongs to one thread.
 

@@ -20,9 +20,8 @@ void DisruptionBudgets::Remove(const std::string& ns, const std::string& name,
   if (space->second.empty()) by_namespace_.erase(space);
 }
 
-void DisruptionBudgets::ForEachGuarding(
-    const std::string& ns, const kube::Labels& labels,
-    absl::FunctionRef<void(const BudgetFact&)> f) const {
+void DisruptionBudgets::ForEachGuarding(const std::string& ns, const kube::Labels& labels,
+                                        absl::FunctionRef<void(const BudgetFact&)> f) const {
   const auto space = by_namespace_.find(ns);
   if (space == by_namespace_.end()) return;
   for (const auto& [name, budget] : space->second) {

@@ -30,6 +30,7 @@
 #include "controller/core/facts/gang_wish.h"
 #include "controller/core/facts/pod_group.h"
 #include "controller/core/facts/ultraserver_workload.h"
+#include "controller/core/facts/window_object.h"
 #include "controller/core/journal/gang_decision.h"
 #include "controller/model/claim.h"
 #include "controller/model/gang.h"
@@ -275,6 +276,7 @@ struct Facts {
   std::map<std::string, std::shared_ptr<const QueueCalendarSpec>> queue_calendars;
   std::map<std::string, std::shared_ptr<const QueueSpec>> queues;
   DisruptionBudgets budgets;
+  std::map<std::string, std::shared_ptr<const WindowSpec>> windows;
 };
 
 // Orders "train-2" before "train-10": runs of digits compare as numbers. A strict weak order.

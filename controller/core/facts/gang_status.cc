@@ -158,6 +158,8 @@ std::string_view ToString(EventReason reason) {
       return "GangUndone";
     case EventReason::kReclaimIsNear:
       return "ReclaimIsNear";
+    case EventReason::kMaintenanceIsNear:
+      return "MaintenanceIsNear";
     case EventReason::kGangReclaimed:
       return "GangReclaimed";
     case EventReason::kGangPreempted:

@@ -87,6 +87,7 @@ enum class EventReason : std::uint8_t {
   kGangBlocked,
   kGangUndone,
   kReclaimIsNear,
+  kMaintenanceIsNear,
   kGangReclaimed,
   kGangPreempted,
   kGangMaxRuntimeOver,

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "controller/core/facts/queue_fields.h"
+#include "controller/core/facts/spec_fields.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/kube/field.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "controller/core/facts/queue_fields.h"
 #include "controller/core/facts/read_facts.h"
+#include "controller/core/facts/spec_fields.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -45,13 +45,6 @@ void CheckWithin(Field field, const ChipCounts& chips, const ChipCounts& most, b
 std::optional<std::int64_t> CountOf(Field field, std::int64_t most) {
   if (!field.has_value()) return std::nullopt;
   return IntWithin(field, 0, most);
-}
-
-std::optional<std::chrono::seconds> TimeSpanOf(Field field, std::string_view such_as) {
-  const auto time = ReadTimeSpan(field);
-  if (!time || time->count() > 0) return time;
-  field.Fail(fmt::format("must be more than 0, such as {}", such_as));
-  return std::nullopt;
 }
 
 enum class Items : std::uint8_t { kNames, kNamesOrAll, kLabelValues };

@@ -85,7 +85,7 @@ ForeseenPlace Foresee(const GangSpec& gang, const Placement& placement, const Cl
 ClusterState WithPromises(const Snapshot& snapshot, const GangSpec& gang, WallTime now) {
   ClusterState fleet = *snapshot.cluster;
   for (const auto& promise : snapshot.promises) {
-    if (!controller::Meets(*promise, now, gang.max_runtime)) continue;
+    if (!Binds(*promise, gang, now)) continue;
     for (const auto& holding : promise->holdings) fleet.Hold(holding);
   }
   return fleet;

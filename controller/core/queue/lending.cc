@@ -51,6 +51,9 @@ std::vector<Decision> Lending::PlanWithout(const Queue& gangs,
                                            const std::vector<const GangRun*>& ended,
                                            const ClusterState& cluster, WallTime now) const {
   ClusterState without = cluster;
+  if (promises_ != nullptr) {
+    without = promises_->ViewOf(cluster, promises_->BindingFixed(*gangs.front(), now));
+  }
   for (const GangRun* run : ended) ReleaseDecided(run->decision(), without);
   return plan_(without, gangs, now, Explaining::kNone);
 }

@@ -44,8 +44,9 @@ namespace tahoma::controller {
 
 class Lending {
  public:
-  // `runs` must outlive it.
-  Lending(GangRuns& runs, PlanFunction plan) : runs_(runs), plan_(std::move(plan)) {}
+  // `runs` and `promises`, which may be nullptr, must outlive it.
+  Lending(GangRuns& runs, PlanFunction plan, const Promises* promises = nullptr)
+      : runs_(runs), plan_(std::move(plan)), promises_(promises) {}
 
   // Ends the loans whose time is over.
   void EndDue(const ClusterState& cluster, WallTime now);
@@ -87,6 +88,7 @@ class Lending {
 
   GangRuns& runs_;
   const PlanFunction plan_;
+  const Promises* const promises_;
   Borrowers borrowers_;
   // The gangs that wait for loans to end, by the block's reservation, and the domains that are kept
   // for them.

@@ -63,7 +63,7 @@ bool Preemption::IsWaitedFor(const Runs& ending) const {
 }
 
 void Preemption::OnBlocked(const Queue& blocked, const ClusterState& cluster, WallTime now) {
-  Queue group;  // of one priority
+  Queue group;  // of one priority, kept away from the same hardware
   for (const auto& gang : blocked) {
     if (!gang->reservation.empty() || !gang->preempts) continue;
     const GangRef ref = RefOf(*gang);
@@ -72,7 +72,10 @@ void Preemption::OnBlocked(const Queue& blocked, const ClusterState& cluster, Wa
       if (ending.place == PlaceOf(ref, *gang) && IsWaitedFor(ending.runs)) continue;
       Unkeep(ref);  // the ended runs were not enough
     }
-    if (!group.empty() && group.back()->priority != gang->priority) {
+    const bool apart = !group.empty() && (group.back()->priority != gang->priority ||
+                                          promises_.BindingFixed(*group.back(), now) !=
+                                              promises_.BindingFixed(*gang, now));
+    if (apart) {
       Search(std::exchange(group, {}), cluster, now);
     }
     group.push_back(gang);

@@ -154,9 +154,84 @@ bool Promises::Precedes(const ServicePlace& holder, const Entry& entry, const Se
   return ends_others || (by_queue_ && entry.gang->queue != gang.queue);
 }
 
-Promises::Numbers Promises::Binding(const ServicePlace& place, const GangSpec& gang,
-                                    WallTime now) const {
-  Numbers binding;
+// Returns how many fixed promises begin before the gang has gone.
+std::size_t Promises::FixedBefore(WallTime gone) const {
+  const auto end = std::ranges::lower_bound(fixed_.all, gone, {},
+                                            [](const auto& promise) { return promise->from; });
+  return static_cast<std::size_t>(end - fixed_.all.begin());
+}
+
+Promises::Bound Promises::BindingFixed(const GangSpec& gang, WallTime now) const {
+  return {.gangs = {}, .fixed = FixedBefore(GoneFrom(gang, now))};
+}
+
+Promises::Bound Promises::BegunFixed(WallTime now) const {
+  return {.gangs = {}, .fixed = FixedBefore(EndOf(now, std::chrono::seconds(1)))};
+}
+
+const ClusterState& Promises::FleetWithFixed(const ClusterState& cluster, std::size_t count) const {
+  auto& fleets = fixed_.fleets;
+  auto found = std::ranges::find(fleets, count, [](const auto& known) { return known.first; });
+  if (found == fleets.end()) {
+    if (fleets.size() < kFleetsMost) fleets.emplace_back();
+    found = std::prev(fleets.end());  // the one that was not asked for longest
+    found->first = count;
+  }
+  std::rotate(fleets.begin(), found, std::next(found));
+  return fleets.front().second.Of(cluster, KeptFleet::List(fixed_.all).first(count));
+}
+
+// Returns whether a fixed promise on the same domains keeps the gang from that promise.
+bool Promises::MeetsFixed(const Entry& entry, const Promise& promise, WallTime now) const {
+  if (fixed_.all.empty()) return false;
+  return std::ranges::any_of(entry.domains, [&](DomainId domain) {
+    const auto those = fixed_.in_domain.find(domain);
+    return those != fixed_.in_domain.end() &&
+           std::ranges::any_of(those->second, [&](const auto& fixed) {
+             return Binds(*fixed, *entry.gang, std::max(now, promise.from));
+           });
+  });
+}
+
+void Promises::SetFixed(std::vector<FixedPromise> fixed, const ClusterState& cluster,
+                        WallTime now) {
+  std::ranges::stable_sort(fixed, {}, [](const auto& one) { return one.promise->from; });
+  auto gone = std::exchange(fixed_.domains, {});
+  fixed_.all.clear();
+  std::set<ServicePlace> near;  // gangs with a promise on a domain of a new fixed promise
+  for (FixedPromise& one : fixed) {
+    fixed_.all.push_back(one.promise);
+    const bool known = gone.erase(one.promise) > 0;
+    for (const DomainId domain : one.domains) {
+      if (known) break;
+      fixed_.in_domain[domain].push_back(one.promise);
+      const auto those = in_domain_.find(domain);
+      if (those != in_domain_.end()) near.insert(those->second.begin(), those->second.end());
+    }
+    fixed_.domains[one.promise] = std::move(one.domains);
+  }
+  may_improve_ = may_improve_ || !gone.empty();
+  for (const auto& [promise, domains] : gone) {
+    for (const DomainId domain : domains) {
+      freed_.insert(domain);
+      FixedList& those = fixed_.in_domain.at(domain);
+      std::erase(those, promise);
+      if (those.empty()) fixed_.in_domain.erase(domain);
+    }
+  }
+  for (const ServicePlace& place : near) {
+    Entry& entry = entries_.at(place);
+    if (entry.promise == nullptr || entry.promise->kind == PromiseKind::kPreempt) continue;
+    if (!MeetsFixed(entry, *entry.promise, now)) continue;
+    Set(entry, nullptr, cluster);
+    Search(place, entry, cluster, now);
+  }
+}
+
+Promises::Bound Promises::Binding(const ServicePlace& place, const GangSpec& gang,
+                                  WallTime now) const {
+  Bound bound = BindingFixed(gang, now);
+  std::vector<std::uint64_t>& binding = bound.gangs;
   const auto own = entries_.find(place);
   const bool promised = own != entries_.end() && own->second.promise != nullptr;
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -166,12 +241,12 @@ Promises::Numbers Promises::Binding(const ServicePlace& place, const GangSpec& g
     if (Meets(*promise, now, gang.max_runtime)) binding.push_back(entry->second.number);
   }
   std::ranges::sort(binding);
-  return binding;
+  return bound;
 }
 
-ClusterState Promises::ViewOf(const ClusterState& cluster, const Numbers& binding) const {
-  ClusterState view = cluster;
-  for (const std::uint64_t number : binding) {
+ClusterState Promises::ViewOf(const ClusterState& cluster, const Bound& binding) const {
+  ClusterState view = binding.fixed == 0 ? cluster : FleetWithFixed(cluster, binding.fixed);
+  for (const std::uint64_t number : binding.gangs) {
     for (const auto& holding : by_number_.at(number)->promise->holdings) view.Hold(holding);
   }
   return view;
@@ -214,6 +289,9 @@ Timeline Promises::TimelineOf(const Entry& entry, const ServicePlace& place,
   parts.release = [this](std::uint64_t run, ClusterState& fleet) {
     ReleaseDecided(runs_.FindRun(run)->decision(), fleet);
   };
+  parts.held = BindingFixed(*entry.gang, now).fixed;
+  if (parts.held > 0) parts.fleet = FleetWithFixed(cluster, parts.held);
+  parts.promises = fixed_.all;
   const bool behind_too = entry.promise != nullptr;
   for (const auto& [other, kept] : entries_) {
     if (kept.promise == nullptr || other == place) continue;
@@ -264,6 +342,10 @@ void Promises::MoveOn(const ServicePlace& place, Entry& entry, WallTime from,
   Promise moved = *entry.promise;
   if (moved.until != WallTime::max()) moved.until += from - moved.from;
   moved.from = from;
+  if (MeetsFixed(entry, moved, now)) {
+    Set(entry, nullptr, cluster);
+    return Search(place, entry, cluster, now);
+  }
   for (const DomainId domain : entry.domains) {
     for (const ServicePlace& other : in_domain_.at(domain)) {
       if (place <= other) break;
@@ -491,7 +573,7 @@ std::shared_ptr<const Promise> Promises::Find(const GangRef& ref) const {
 }
 
 std::vector<std::shared_ptr<const Promise>> Promises::All() const {
-  std::vector<std::shared_ptr<const Promise>> all;
+  std::vector<std::shared_ptr<const Promise>> all = fixed_.all;
   for (const auto& [place, entry] : entries_) {
     if (entry.promise != nullptr) all.push_back(entry.promise);
   }

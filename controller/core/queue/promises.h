@@ -9,6 +9,9 @@
 // begun since, by their time. After as much work as the gang's patience (kPatience, or the queue's)
 // the place where others have run longest is kept for the gang, as the place comes free.
 //
+// Promises of maintenance windows are fixed: a fixed promise binds every gang that would run at a
+// time of the promise, and promises to gangs keep away from fixed promises.
+//
 // A gang without a promise is bound by the promises of gangs before and of gangs that others end
 // for, a gang with a promise by all others. The first kMost gangs have promises or are counted for.
 // Promises are not journalled: a restart finds them anew before anything is planned, and counts
@@ -37,6 +40,7 @@
 #include "controller/core/queue/service_place.h"
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
+#include "controller/timeline/kept_fleet.h"
 #include "controller/timeline/promise.h"
 #include "controller/timeline/timeline.h"
 #include "lib/base/clock.h"
@@ -64,6 +68,12 @@ class Promises {
 
   // Whether gangs of other queues are bound as gangs behind are: priority counts inside a queue.
   void SetByQueue(bool by_queue) { by_queue_ = by_queue; }
+  // Takes all fixed promises, each of the kind kMaintenance and not over, in place of the last.
+  struct FixedPromise {
+    std::shared_ptr<const Promise> promise;
+    std::vector<DomainId> domains;  // of the promised hardware
+  };
+  void SetFixed(std::vector<FixedPromise> fixed, const ClusterState& cluster, WallTime now);
   // Mends the promises that the fleet as it is now breaks, and looks for earlier starts.
   void Step(const ClusterState& cluster, WallTime now);
   // The planner found no place for the gang now.
@@ -84,11 +94,22 @@ class Promises {
   bool Has(const GangRef& ref) const { return place_of_.contains(ref); }
   bool full() const { return entries_.size() >= kMost; }
 
-  // Returns the promises that bind a gang that begins now, by numbers that are not used twice.
-  using Numbers = std::vector<std::uint64_t>;
-  Numbers Binding(const ServicePlace& place, const GangSpec& gang, WallTime now) const;
+  // The promises that bind a gang.
+  struct Bound {
+    std::vector<std::uint64_t> gangs = {};  // by numbers that are not used twice
+    std::size_t fixed = 0;                  // so many fixed promises, the first to begin
+
+    bool empty() const { return gangs.empty() && fixed == 0; }
+    friend bool operator==(const Bound&, const Bound&) = default;
+  };
+  // Returns the promises that bind a gang that begins now.
+  Bound Binding(const ServicePlace& place, const GangSpec& gang, WallTime now) const;
+  // Returns the fixed promises that bind such a gang, in its Capacity Block, too.
+  Bound BindingFixed(const GangSpec& gang, WallTime now) const;
+  // Returns the fixed promises that have begun.
+  Bound BegunFixed(WallTime now) const;
   // Returns the fleet with the hardware of these promises held.
-  ClusterState ViewOf(const ClusterState& cluster, const Numbers& binding) const;
+  ClusterState ViewOf(const ClusterState& cluster, const Bound& binding) const;
 
   // Takes the gangs whose time has come, and whose place is free.
   std::vector<GangRef> DrainDue() { return std::exchange(due_, {}); }
@@ -96,7 +117,7 @@ class Promises {
   std::set<DomainId> DrainFreed() { return std::exchange(freed_, {}); }
   // Returns the gang's promise; nullptr without one.
   std::shared_ptr<const Promise> Find(const GangRef& ref) const;
-  // All promises, in the order of service.
+  // All promises: the fixed, then those to gangs in the order of service.
   std::vector<std::shared_ptr<const Promise>> All() const;
   // When Step has something to do without any news.
   std::optional<WallTime> wake(WallTime now) const;
@@ -119,9 +140,22 @@ class Promises {
     Passing passing = {};
   };
   using Entries = std::map<ServicePlace, Entry>;
+  using FixedList = std::vector<std::shared_ptr<const Promise>>;
+  // The fixed promises.
+  struct Fixed {
+    FixedList all = {};  // in the order of their beginnings
+    absl::flat_hash_map<std::shared_ptr<const Promise>, std::vector<DomainId>> domains = {};
+    std::map<DomainId, FixedList> in_domain = {};
+    // The fleet with the first so many fixed promises held, for the last numbers asked for.
+    std::vector<std::pair<std::size_t, KeptFleet>> fleets = {};
+  };
+  static constexpr std::size_t kFleetsMost = 4;
 
   Timeline TimelineOf(const Entry& entry, const ServicePlace& place, const ClusterState& cluster,
                       WallTime now) const;
+  const ClusterState& FleetWithFixed(const ClusterState& cluster, std::size_t count) const;
+  std::size_t FixedBefore(WallTime gone) const;
+  bool MeetsFixed(const Entry& entry, const Promise& promise, WallTime now) const;
   void Search(const ServicePlace& place, Entry& entry, const ClusterState& cluster, WallTime now);
   void Reconcile(const ServicePlace& place, const Entry& entry, const ClusterState& cluster,
                  WallTime now);
@@ -150,6 +184,7 @@ class Promises {
   std::uint64_t numbers_ = 0;
   std::vector<GangRef> due_;
   std::set<DomainId> freed_;
+  mutable Fixed fixed_;  // no answer depends on `fleets`
   ClusterState seen_;
   bool by_queue_ = false;
   bool may_improve_ = false;

@@ -115,6 +115,14 @@ void ReclaimWarnings::Compare(const GangRef& ref, const Holder& holder, const Wa
   told_.insert_or_assign(ref, Told{holder.run, Shown(want->second.first), holder.decision});
 }
 
+std::optional<WallTime> ReclaimWarnings::EndToldTo(const GangRun& run) const {
+  const GangDecision& decision = run.decision();
+  const auto told = told_.find({decision.key, decision.single});
+  if (told != told_.end() && told->second.run == run.id()) return told->second.reclaim;
+  const bool unknown = first_ && !facts_.queue_calendars.empty() && MayBeTold(decision);
+  return unknown ? ShownBy(decision) : std::nullopt;
+}
+
 void ReclaimWarnings::Find(const Holders& holders, const QueueShares& shares,
                            const CalendarKeeper& calendars, WallTime now) {
   Wanted wanted;

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/core/commit/gang_run.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/journal/record.h"
@@ -56,6 +57,8 @@ class ReclaimWarnings {
   void Find(const Holders& holders, const QueueShares& shares, const CalendarKeeper& calendars,
             WallTime now);
   std::vector<ReclaimWarning> Drain() { return std::exchange(warnings_, {}); }
+  // Returns the end that the run was told of; before the first Find what its pods show.
+  std::optional<WallTime> EndToldTo(const GangRun& run) const;
   // Returns whether a change of the holders matters.
   bool open() const { return open_; }
   // Returns when Find has something to do without any news.

@@ -299,7 +299,7 @@ SchedulingQueue::Batch SchedulingQueue::DrainActive(std::size_t most, WallTime n
     alone = gang->spec->resumes || fewer ||
             (neighbours_ != nullptr && neighbours_->Matters(*gang->spec));
     const auto explaining = woken_.contains(place.gang) ? Explaining::kNone : Explaining::kEach;
-    Promises::Numbers binding = BindingOn(place, now);
+    Promises::Bound binding = BindingOn(place, now);
     if (batch.queue.empty()) {
       batch.first = place;
       batch.explaining = explaining;
@@ -325,7 +325,7 @@ Narrowed SchedulingQueue::NarrowOne(const std::shared_ptr<const GangSpec>& gang)
   return neighbours_->Narrow(gang);
 }
 
-Promises::Numbers SchedulingQueue::BindingOn(const ServicePlace& place, WallTime now) const {
+Promises::Bound SchedulingQueue::BindingOn(const ServicePlace& place, WallTime now) const {
   if (promises_ == nullptr) return {};
   return promises_->Binding(place, *Find(place.gang)->spec, now);
 }

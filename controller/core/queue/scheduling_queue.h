@@ -159,7 +159,7 @@ class SchedulingQueue {
     std::vector<std::string> narrowed;  // for each gang of the queue: how, for people
     Explaining explaining = Explaining::kEach;
     std::shared_ptr<const GangSpec> fewer = {};  // the only gang, which may have fewer pods
-    Promises::Numbers binding = {};
+    Promises::Bound binding = {};
   };
   // A domain with more room than before.
   struct Freed {
@@ -175,7 +175,7 @@ class SchedulingQueue {
                        WallTime now) const;
   std::vector<Decision> DecideFewer(const ClusterState& cluster, Batch& batch, WallTime now) const;
   Narrowed NarrowOne(const std::shared_ptr<const GangSpec>& gang) const;
-  Promises::Numbers BindingOn(const ServicePlace& place, WallTime now) const;
+  Promises::Bound BindingOn(const ServicePlace& place, WallTime now) const;
   // Returns whether a gang without a promise may have a promise now.
   bool MayPromise() const;
   void TakeFreedPromises(const ClusterState& cluster);

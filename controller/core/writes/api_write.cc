@@ -35,6 +35,8 @@ WriteTarget TargetOf(WriteKind kind) {
     case WriteKind::kQueueCalendarStatus:
     case WriteKind::kQueueStatus:
       return WriteTarget::kQueue;
+    case WriteKind::kWindowStatus:
+      return WriteTarget::kWindow;
     case WriteKind::kGangStatus:
     case WriteKind::kPodCondition:
     case WriteKind::kPodReclaim:
@@ -81,6 +83,7 @@ WriteKind ApiWrite::kind() const {
       return WriteKind::kQueueCalendarStatus;
     }
     WriteKind operator()(const QueueStatusWrite&) const { return WriteKind::kQueueStatus; }
+    WriteKind operator()(const WindowStatusWrite&) const { return WriteKind::kWindowStatus; }
     WriteKind operator()(const GangStatusWrite&) const { return WriteKind::kGangStatus; }
     WriteKind operator()(const PodConditionWrite&) const { return WriteKind::kPodCondition; }
     WriteKind operator()(const PodReclaimWrite&) const { return WriteKind::kPodReclaim; }
@@ -113,6 +116,7 @@ struct TargetSetter {
   }
   void operator()(const QueueCalendarStatusWrite& write) const { result.name = write.name; }
   void operator()(const QueueStatusWrite& write) const { result.name = write.name; }
+  void operator()(const WindowStatusWrite& write) const { result.name = write.name; }
   void operator()(const GangStatusWrite& write) const { SetObject(write.key); }
   void operator()(const PodConditionWrite& write) const { SetObject(write.key); }
   void operator()(const PodReclaimWrite& write) const { SetObject(write.key); }

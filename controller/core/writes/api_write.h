@@ -28,6 +28,7 @@
 #include "controller/core/facts/gang_status.h"
 #include "controller/core/facts/queue_calendar_object.h"
 #include "controller/core/facts/queue_object.h"
+#include "controller/core/facts/window_object.h"
 #include "controller/core/journal/gang_decision.h"
 #include "controller/core/journal/record.h"
 #include "controller/reserve/block_view.h"
@@ -59,6 +60,7 @@ enum class WriteKind : std::uint8_t {
   kRequestStatus,
   kQueueCalendarStatus,
   kQueueStatus,
+  kWindowStatus,
   kGangStatus,
   kPodCondition,
   kPodReclaim,
@@ -67,8 +69,8 @@ enum class WriteKind : std::uint8_t {
 
 // The target of a write: claim `index` of its decision, pod `index`, a Gang, a
 // PersistentVolumeClaim, the claim of a pod's extended resources, a NeuronUltraServerWorkload or
-// its claim template, a CapacityBlock, a request about some, a Queue or a QueueCalendar, or the
-// people who read it.
+// its claim template, a CapacityBlock, a request about some, a Queue or a QueueCalendar, a
+// MaintenanceWindow, or the people who read it.
 enum class WriteTarget : std::uint8_t {
   kClaim,
   kPod,
@@ -79,6 +81,7 @@ enum class WriteTarget : std::uint8_t {
   kBlock,
   kRequest,
   kQueue,
+  kWindow,
   kPeople
 };
 WriteTarget TargetOf(WriteKind kind);
@@ -211,6 +214,17 @@ struct QueueStatusWrite {
   std::shared_ptr<const QueueStatus> status;
 };
 
+// ---- Maintenance windows -----------------------------------------------------------------------
+
+// Writes the status of a MaintenanceWindow.
+struct WindowStatusWrite {
+  std::string name;
+  std::string uid;
+  std::string base_version;  // the resourceVersion that the object had
+  std::uint64_t shown = 0;   // as of BlockStatusWrite
+  std::shared_ptr<const WindowStatus> status;
+};
+
 // ---- Messages to people; nothing depends on them -----------------------------------------------
 
 struct GangStatusWrite {
@@ -262,8 +276,8 @@ using Write =
     std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
                  PodClaimStatusWrite, ExtendedClaimCreation, ClaimTemplateCreation,
                  WorkloadStatusWrite, BlockCreation, BlockFinalizerWrite, BlockStatusWrite,
-                 RequestStatusWrite, QueueCalendarStatusWrite, QueueStatusWrite, GangStatusWrite,
-                 PodConditionWrite, PodReclaimWrite, EventNote>;
+                 RequestStatusWrite, QueueCalendarStatusWrite, QueueStatusWrite, WindowStatusWrite,
+                 GangStatusWrite, PodConditionWrite, PodReclaimWrite, EventNote>;
 
 struct ApiWrite {
   std::uint64_t attempt = 0;  // unique within the core's life

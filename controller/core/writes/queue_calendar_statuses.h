@@ -15,17 +15,12 @@
 
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
-#include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "controller/core/facts/queue_calendar_object.h"
-#include "controller/core/facts/shown_status.h"
 #include "controller/core/writes/api_write.h"
-#include "controller/core/writes/outbox.h"
+#include "controller/core/writes/object_statuses.h"
 #include "controller/core/writes/write_buffer.h"
 #include "lib/base/clock.h"
 
@@ -33,37 +28,26 @@ namespace tahoma::controller {
 
 class QueueCalendarStatuses {
  public:
-  static constexpr std::chrono::seconds kRepeat{1};
-
   // `writes` must outlive it.
   explicit QueueCalendarStatuses(WriteBuffer& writes) : writes_(writes) {}
 
-  void OnCalendar(const QueueCalendarSpec& calendar, const QueueShown& shown, const Now& now);
-  void OnCalendarGone(const std::string& name, const std::string& uid);
+  void OnCalendar(const QueueCalendarSpec& calendar, const QueueShown& shown, const Now& now) {
+    statuses_.OnObject(calendar.name, calendar.uid, shown, now);
+  }
+  void OnCalendarGone(const std::string& name, const std::string& uid) {
+    statuses_.OnGone(name, uid);
+  }
   // Takes the status, without the time of the condition. A calendar that is gone is left out.
   void Show(const std::string& name, QueueCalendarStatus status, const Now& now);
 
-  void OnResult(const ApiResult& result, const Now& now);
+  void OnResult(const ApiResult& result, const Now& now) { statuses_.OnResult(result, now); }
   void Flush(const Now& now);
   // The time at which Flush has something to do without any news.
-  std::optional<MonotonicTime> wake(const Now& now) const { return outbox_.wake(now.monotonic); }
+  std::optional<MonotonicTime> wake(const Now& now) const { return statuses_.wake(now); }
 
  private:
-  struct Entry {
-    std::string uid;
-    QueueShown seen;
-    ShownStatus shown;
-    std::optional<MonotonicTime> told;
-    std::shared_ptr<const QueueCalendarStatus> wanted;
-    std::shared_ptr<const QueueCalendarStatus> sent;
-    std::shared_ptr<const QueueCalendarStatus> written;
-  };
-
-  void AddAfterPause(const std::string& name, const Entry& entry, const Now& now);
-
   WriteBuffer& writes_;
-  absl::flat_hash_map<std::string, Entry> entries_;
-  Outbox<std::string> outbox_;
+  ObjectStatuses<QueueCalendarStatus, QueueShown> statuses_;
 };
 
 }  // namespace tahoma::controller

@@ -9,7 +9,7 @@
 // A status is written when a field has changed since the last write, or when somebody else has
 // changed the object's status. A queue's status is written at most once in kRepeat, and at most
 // once in kPastRepeat where only the use of the past has changed: past use decays all the time. A
-// failed write is sent again (outbox.h).
+// failed write is sent again (object_statuses.h).
 //
 // Scope: the times of writes. The views come from core/queue.
 //
@@ -17,17 +17,13 @@
 
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "controller/core/facts/queue_object.h"
-#include "controller/core/facts/shown_status.h"
 #include "controller/core/writes/api_write.h"
-#include "controller/core/writes/outbox.h"
+#include "controller/core/writes/object_statuses.h"
 #include "controller/core/writes/write_buffer.h"
 #include "controller/share/queue_spec.h"
 #include "controller/share/queue_view.h"
@@ -36,8 +32,10 @@
 namespace tahoma::controller {
 
 class QueueStatuses {
+  using Statuses = ObjectStatuses<QueueStatus, QueueShown>;
+
  public:
-  static constexpr std::chrono::seconds kRepeat{1};
+  static constexpr std::chrono::seconds kRepeat = Statuses::kRepeat;
   static constexpr std::chrono::seconds kPastRepeat{60};
 
   // `writes` must outlive it.
@@ -51,24 +49,11 @@ class QueueStatuses {
   void OnResult(const ApiResult& result, const Now& now);
   void Flush(const Now& now);
   // The time at which Flush has something to do without any news.
-  std::optional<MonotonicTime> wake(const Now& now) const { return outbox_.wake(now.monotonic); }
+  std::optional<MonotonicTime> wake(const Now& now) const { return statuses_.wake(now); }
 
  private:
-  struct Entry {
-    std::string uid;
-    QueueShown seen;
-    ShownStatus shown;
-    std::optional<MonotonicTime> told;
-    std::shared_ptr<const QueueStatus> wanted;
-    std::shared_ptr<const QueueStatus> sent;
-    std::shared_ptr<const QueueStatus> written;
-  };
-
-  void Send(const std::string& name, const Now& now);
-
   WriteBuffer& writes_;
-  absl::flat_hash_map<std::string, Entry> entries_;
-  Outbox<std::string> outbox_;
+  Statuses statuses_;
 };
 
 }  // namespace tahoma::controller

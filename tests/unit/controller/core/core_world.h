@@ -42,6 +42,8 @@ class World {
   // Whether the events of the claims' watch are held back. Afterwards they come one by one,
   // whenever nothing else is left to do.
   bool claims_lag = false;
+  // How far the wall clock has been set forward; less than 0: back.
+  std::chrono::nanoseconds set{0};
   // Sees the writes of each step.
   std::function<void(const std::vector<ApiWrite>&)> on_writes;
 
@@ -96,17 +98,17 @@ class World {
 
   // Lets all of the time until then pass at once.
   void MoveTo(WallTime time) {
-    clock_ = std::max(clock_, time - kBegin - ahead_);
+    clock_ = std::max(clock_, time - kBegin - set);
     Settle();
   }
 
   // Sets the wall clock, back or forward, while no time passes.
-  void SetWallClock(WallTime time) { ahead_ += time - Time().wall; }
+  void SetWallClock(WallTime time) { set += time - Time().wall; }
 
   Core& core() { return *core_; }
   // Counts journal writes and API writes, as crash_after does.
   int DoneSteps() const { return steps_; }
-  Now Time() const { return {kBegin + clock_ + ahead_, MonotonicTime(clock_)}; }
+  Now Time() const { return {kBegin + set + clock_, MonotonicTime(clock_)}; }
 
  private:
   static constexpr WallTime kBegin{std::chrono::seconds(1'700'000'000)};  // 2023-11-14T22:13:20Z
@@ -160,7 +162,6 @@ class World {
   std::deque<Command> lagging_;
   std::vector<ApiResult> results_;
   std::chrono::nanoseconds clock_{0};
-  std::chrono::nanoseconds ahead_{0};  // the wall clock, of clock_
   int steps_ = 0;
   int waited_ = 0;
 };

@@ -1,8 +1,11 @@
 // The fleet's state after any changes, against a count by hand.
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -114,6 +117,70 @@ RC_GTEST_PROP(ClusterStateProperty, ACopyKeepsItsMomentAndDifferencesNameEveryCh
                       old_domain.broken == new_domain.broken;
     RC_ASSERT(same || named.contains(id));
   }
+}
+
+// Returns all that a planner sees of a state.
+std::string Seen(const ClusterState& state) {
+  std::string seen;
+  for (std::size_t i = 0; i < state.domain_count(); ++i) {
+    const DomainState& domain = state.domain(DomainId(i));
+    seen +=
+        fmt::format("{} {:x} {:x} {:x};", domain.name, domain.present, domain.free, domain.broken);
+  }
+  for (std::size_t i = 0; i < state.node_count(); ++i) {
+    const NodeState& node = state.node(NodeId(i));
+    std::vector<std::string> holdings;
+    for (const auto& holding : node.holdings) holdings.push_back(holding->claim_uid);
+    std::ranges::sort(holdings);
+    seen += fmt::format("{};", fmt::join(holdings, ","));
+    if (node.node == nullptr) continue;  // nobody reads the rest
+    seen += fmt::format("{} {};", node.node->name, fmt::join(node.busy_cores, ","));
+  }
+  return seen;
+}
+
+std::vector<std::shared_ptr<const Holding>> WholeNodes(const std::set<int>& nodes) {
+  std::vector<std::shared_ptr<const Holding>> all;
+  for (const int node : nodes) {
+    Holding holding;
+    holding.claim_uid = "kept " + std::to_string(node);
+    for (int chip = 0; chip < ChipsOf(node); ++chip) {
+      holding.devices.push_back(
+          {.node = NodeOf(node).name, .device = "neuron-device-" + std::to_string(chip)});
+    }
+    all.push_back(std::make_shared<const Holding>(holding));
+  }
+  return all;
+}
+
+RC_GTEST_PROP(ClusterStateProperty, AStateWithMoreHoldingsFollowsAnyChanges, ()) {
+  ClusterState state;
+  Oracle oracle;
+  for (int i = *rc::gen::inRange(0, 20); i > 0; --i) Change(state, oracle);
+  std::set<int> kept;
+  for (const int node : *rc::gen::container<std::set<int>>(rc::gen::inRange(0, kNodes))) {
+    if (oracle.broken.contains(node)) kept.insert(node);
+  }
+  const auto more = WholeNodes(kept);
+  ClusterState follower = state;
+  for (const auto& holding : more) follower.Hold(holding);
+  for (int round = *rc::gen::inRange(1, 6); round > 0; --round) {
+    const ClusterState before = state;
+    for (int i = *rc::gen::inRange(0, 6); i > 0; --i) Change(state, oracle);
+    follower.Follow(before, state);
+    ClusterState fresh = state;
+    for (const auto& holding : more) {
+      if (follower.FindHolding(holding->claim_uid) != nullptr) fresh.Hold(holding);
+    }
+    for (const int node : kept) {
+      const bool stays = follower.FindHolding("kept " + std::to_string(node)) != nullptr;
+      RC_ASSERT(!stays || oracle.broken.contains(node));  // holdings go with their node
+    }
+    RC_ASSERT(Seen(follower) == Seen(fresh));
+    RC_ASSERT(follower.holding_count() == fresh.holding_count());
+  }
+  for (const auto& holding : more) follower.Release(holding->claim_uid);
+  RC_ASSERT(Seen(follower) == Seen(state));
 }
 
 RC_GTEST_PROP(PersistentMapProperty, AgreesWithAMapAndItsCopiesStay, ()) {

@@ -1,4 +1,4 @@
-// Fields that objects about queues have in common.
+// Fields that specs of several kinds have.
 //
 // Each reader notes the first mistake in the field's Reading, and returns what could be read.
 //
@@ -26,5 +26,7 @@ std::int64_t IntWithin(kube::Field field, std::int64_t least, std::int64_t most)
 ChipCounts ReadChipCounts(kube::Field field);
 // Reads one number and h, m or s; nullopt when absent or wrong.
 std::optional<std::chrono::seconds> ReadTimeSpan(kube::Field field);
+// Reads the same, more than 0. `such_as` is an example for the message.
+std::optional<std::chrono::seconds> TimeSpanOf(kube::Field field, std::string_view such_as);
 
 }  // namespace tahoma::controller

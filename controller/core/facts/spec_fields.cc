@@ -1,4 +1,4 @@
-#include "controller/core/facts/queue_fields.h"
+#include "controller/core/facts/spec_fields.h"
 
 #include <fmt/format.h>
 #include <re2/re2.h>
@@ -57,6 +57,13 @@ std::optional<std::chrono::seconds> ReadTimeSpan(kube::Field field) {
   const auto time = RE2::FullMatch(text, kSpan) ? ParseRuntime(text) : std::nullopt;
   if (!time) field.Fail("must be a number of at most 6 digits and h, or of at most 8 and m or s");
   return time;
+}
+
+std::optional<std::chrono::seconds> TimeSpanOf(kube::Field field, std::string_view such_as) {
+  const auto time = ReadTimeSpan(field);
+  if (!time || time->count() > 0) return time;
+  field.Fail(fmt::format("must be more than 0, such as {}", such_as));
+  return std::nullopt;
 }
 
 }  // namespace tahoma::controller

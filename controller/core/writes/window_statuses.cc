@@ -1,0 +1,41 @@
+#include "controller/core/writes/window_statuses.h"
+
+#include <chrono>
+#include <utility>
+
+namespace tahoma::controller {
+namespace {
+
+WallTime WindowSinceOf(bool holds, const std::optional<WindowCondition>& before, WallTime now) {
+  if (before && before->holds == holds) return before->since;
+  return std::chrono::floor<std::chrono::seconds>(now);
+}
+
+}  // namespace
+
+void WindowStatuses::Show(const WindowSpec& window, WindowStatus status, const Now& now) {
+  const auto* entry = statuses_.Find(window.name, window.uid);
+  if (entry == nullptr) return;
+  const WindowStatus* wanted = entry->wanted.get();
+  if (wanted != nullptr && Says(*wanted, status)) return;
+  WindowShown before = entry->seen;
+  if (wanted != nullptr) {
+    before.ready = {wanted->ready(), wanted->ready_since};
+    before.drained = {wanted->drained(), wanted->drained_since};
+  }
+  status.ready_since = WindowSinceOf(status.ready(), before.ready, now.wall);
+  status.drained_since = WindowSinceOf(status.drained(), before.drained, now.wall);
+  statuses_.Want(window.name, std::move(status), decltype(statuses_)::kRepeat, now);
+}
+
+void WindowStatuses::Flush(const Now& now) {
+  statuses_.Flush(now, [this](const std::string& name, const auto& entry) {
+    return writes_.Add(WindowStatusWrite{.name = name,
+                                         .uid = entry.uid,
+                                         .base_version = entry.seen.resource_version,
+                                         .shown = entry.seen.digest,
+                                         .status = entry.sent});
+  });
+}
+
+}  // namespace tahoma::controller
