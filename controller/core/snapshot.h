@@ -20,6 +20,7 @@
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/gang_status.h"
 #include "controller/core/journal/gang_decision.h"
+#include "controller/core/queue/movable_run.h"
 #include "controller/core/queue/service_place.h"
 #include "controller/model/cluster.h"
 #include "controller/model/persistent.h"
@@ -42,11 +43,12 @@ struct GangView {
   std::string message;  // the reason as a sentence; for a gang that waits, everything that is known
   std::shared_ptr<const GangDecision> decision;  // nullptr while it waits
   int bound_pods = 0;
-  std::string predicted_all_reduce;     // as in GangStatus
-  std::optional<WallTime> waits_since;  // waits for a place alone: the object's creation
-  std::string queue;                    // the queue of the gang's place or wait
-  std::optional<ServicePlace> service;  // of a gang with all pods and without a place
-  bool neuron_workload = false;         // carries out a NeuronUltraServerWorkload
+  std::string predicted_all_reduce;           // as in GangStatus
+  std::optional<WallTime> waits_since;        // waits for a place alone: the object's creation
+  std::string queue;                          // the queue of the gang's place or wait
+  std::optional<ServicePlace> service;        // of a gang with all pods and without a place
+  std::shared_ptr<const MovableRun> movable;  // of a bound gang; nullptr else
+  bool neuron_workload = false;               // carries out a NeuronUltraServerWorkload
 };
 
 struct Counters {

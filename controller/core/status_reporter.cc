@@ -233,6 +233,11 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
     if (run->phase() != RunPhase::kUndoing) {
       view->predicted_all_reduce = PredictedAllReduce(*view->decision);
     }
+    if (run->phase() == RunPhase::kBound) {
+      const auto* before = views_.Find(ref);
+      view->movable = MovableOf(*run, from_.facts, PlacementOf(*view->decision),
+                                before == nullptr ? nullptr : (*before)->movable.get());
+    }
   }
   view->queue = QueueIn(ref, run, waiting);
   if (run == nullptr && waiting->spec != nullptr) {

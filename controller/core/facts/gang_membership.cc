@@ -440,6 +440,42 @@ Readiness GangMembership::AssessNext(const PodFact& pod, const Facts& facts,
   return ready;
 }
 
+Readiness GangMembership::AssessPlaced(const GangDecision& decision, const Facts& facts) {
+  const auto gang = facts.gangs.Find(decision.key);
+  if (decision.single || gang == nullptr || gang->uid != decision.uid || gang->deleting) {
+    return Waits(GangReason::kWaitingForGang, "its Gang does not exist");
+  }
+  const std::shared_ptr<GangSpec> spec = SpecOf(*gang);
+  spec->queue = decision.queue;
+  spec->priority = decision.priority;
+  spec->preemptible = decision.preemptible;
+  std::vector<const DecidedPod*> pods;
+  for (const DecidedPod& pod : decision.pods) pods.push_back(&pod);
+  std::ranges::sort(pods, {}, &DecidedPod::rank);
+  const auto not_busy = [](const ClaimKey&) { return std::string(); };
+  for (const DecidedPod* decided : pods) {
+    const auto pod = facts.pods.Find(PodKey{decision.key.ns, decided->name});
+    if (pod == nullptr || pod->uid != decided->uid || !pod->alive()) {
+      return Waits(GangReason::kWaitingForPods, fmt::format("pod {} has ended", decided->name));
+    }
+    if (auto waits = AddMember(*pod, facts, not_busy, *spec)) return *std::move(waits);
+  }
+  if (static_cast<std::int32_t>(pods.size()) != gang->members) {
+    return Waits(GangReason::kWaitingForPods,
+                 fmt::format("{} of {} pods run", pods.size(), gang->members));
+  }
+  for (MemberSpec& member : spec->members) {
+    for (ClaimSpec& claim : member.claims) {
+      const auto decided = std::ranges::find(decision.claims, claim.uid, &DecidedClaim::uid);
+      const bool own = decided != decision.claims.end() && !decided->allocated_before;
+      if (own) claim.allocated_node.reset();
+    }
+  }
+  Readiness ready;
+  ready.spec = spec;
+  return ready;
+}
+
 std::string QueueOf(const GangFact* gang, std::span<const std::shared_ptr<const PodFact>> pods) {
   if (gang != nullptr && gang->queue != kDefaultQueue) return gang->queue;
   for (const auto& pod : pods) {

@@ -101,6 +101,9 @@ class GangMembership {
   // Returns a gang of that pod alone, whatever gang the pod is in.
   Readiness AssessNext(const PodFact& pod, const Facts& facts, const ClaimBusy& busy) const;
   Readiness Assess(const GangRef& ref, const Facts& facts, const ClaimBusy& busy) const;
+  // Returns the gang of a decision as before the decision: none of the decision's own claims is
+  // allocated. Without a spec where a Gang, a pod or a claim of it is there no more.
+  static Readiness AssessPlaced(const GangDecision& decision, const Facts& facts);
 
  private:
   absl::flat_hash_map<GangKey, std::set<std::string>> pods_of_gang_;

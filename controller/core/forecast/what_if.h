@@ -19,29 +19,21 @@
 
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "controller/core/facts/asked_gang.h"
 #include "controller/core/journal/gang_decision.h"
 #include "controller/core/snapshot.h"
 #include "controller/model/gang.h"
-#include "controller/model/gang_rules.h"
 #include "controller/plan/decision.h"
 #include "controller/plan/planner.h"
 #include "controller/timeline/timeline.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
-
-// Returns a gang of that request whose pods ask for whole chips, as few pods as can hold them
-// unless `request.members` says more. kInvalidArgument for a request that is not valid.
-absl::StatusOr<std::shared_ptr<const GangSpec>> GangOfRequest(GangRequest request,
-                                                              const GangKey& key,
-                                                              const std::string& block = "");
 
 // A place that a gang would get.
 struct ForeseenPlace {

@@ -55,11 +55,15 @@ EndTerms EndTermsOf(const GangRun& run, const Facts& facts, WallTime now) {
   const Said said = SaidOf(run.decision(), facts);
   EndTerms terms;
   terms.begun = run.bound_at().value_or(run.decision().placed.value_or(now));
-  WallTime since = terms.begun;
-  if (said.checkpointable && said.checkpoint) since = std::max(since, *said.checkpoint);
-  if (since < now) {
+  terms.checkpointable = said.checkpointable;
+  terms.tells_checkpoints = said.checkpoint.has_value();
+  terms.since = terms.begun;
+  if (said.checkpointable && said.checkpoint) {
+    terms.since = std::max(terms.since, *said.checkpoint);
+  }
+  if (terms.since < now) {
     terms.work =
-        DevicesOf(run.decision()) * std::chrono::duration_cast<seconds>(now - since).count();
+        DevicesOf(run.decision()) * std::chrono::duration_cast<seconds>(now - terms.since).count();
   }
   if (said.min_runtime) {
     const WallTime end = EndOf(run.bound_at().value_or(now), *said.min_runtime);

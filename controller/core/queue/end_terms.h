@@ -19,8 +19,11 @@ namespace tahoma::controller {
 
 struct EndTerms {
   WallTime begun;         // when the last pod was bound; before, the time of the decision
+  WallTime since;         // the work since then is lost: the last checkpoint, or `begun`
   std::int64_t work = 0;  // lost at the end: chip-seconds
   std::optional<WallTime> kept_until;  // not ended for another gang before; later than now
+  bool checkpointable = true;
+  bool tells_checkpoints = false;  // by the annotation
 };
 
 EndTerms EndTermsOf(const GangRun& run, const Facts& facts, WallTime now);
