@@ -103,9 +103,9 @@ std::vector<Rule> ClusterReaderRules() {
       {Read(), {"resource.k8s.io"}, {"deviceclasses", "resourceslices"}},
       {Read(),
        {"tahoma.dev"},
-       {"capacityblockquotas", "capacityblockquotas/status", "maintenancewindows",
-        "maintenancewindows/status", "queuecalendars", "queuecalendars/status", "queues",
-        "queues/status", "ultraservers"}},
+       {"capacityblockquotas", "capacityblockquotas/status", "defragmentations",
+        "defragmentations/status", "maintenancewindows", "maintenancewindows/status",
+        "queuecalendars", "queuecalendars/status", "queues", "queues/status", "ultraservers"}},
       {{"get"}, {}, {}, {"/metrics"}},
   };
 }

@@ -29,9 +29,10 @@ constexpr const char* kEvictionsHelp =
     "Gangs whose run was ended, and pods that a standalone cluster's controllers deleted, by "
     "cause.";
 // The causes for which a gang's run ends.
-constexpr std::array<GangReason, 6> kEndReasons{
+constexpr std::array<GangReason, 7> kEndReasons{
     GangReason::kUndone,         GangReason::kReclaimed,  GangReason::kPreempted,
-    GangReason::kMaxRuntimeOver, GangReason::kMemberLost, GangReason::kNotStarted};
+    GangReason::kMaxRuntimeOver, GangReason::kMemberLost, GangReason::kNotStarted,
+    GangReason::kMoved};
 // From a gang that finds its place at once to one that waits for a week.
 const std::vector<double> kWaitSeconds{0.01, 0.03, 0.1,  0.3,  1,     3,     10,    30,
                                        100,  300,  1000, 3600, 10800, 36000, 86400, 604800};

@@ -17,6 +17,7 @@
 #include <variant>
 
 #include "controller/core/blocks/capacity_blocks.h"
+#include "controller/core/facts/defragmentation.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/other_pod.h"
 #include "controller/core/facts/queue_calendar_object.h"
@@ -165,6 +166,13 @@ struct WindowGone {
   std::string name;
   std::string uid;
 };
+struct DefragmentationSeen {
+  std::shared_ptr<const DefragmentationFact> fact;
+};
+struct DefragmentationGone {
+  std::string name;
+  std::string uid;
+};
 // Says that every watch has reported everything that existed when it began. Until then the core
 // decides nothing and writes nothing.
 struct WatchesSynced {};
@@ -176,6 +184,7 @@ using Command =
                  ClaimTemplateGone, VolumeClaimSeen, VolumeClaimGone, VolumeSeen, VolumeGone,
                  StorageClassSeen, StorageClassGone, BlockSeen, BlockGone, RequestSeen, RequestGone,
                  BlockOrder, BudgetSeen, BudgetGone, QueueCalendarSeen, QueueCalendarGone,
-                 QueueSeen, QueueGone, WindowSeen, WindowGone, WatchesSynced, ApiResult>;
+                 QueueSeen, QueueGone, WindowSeen, WindowGone, DefragmentationSeen,
+                 DefragmentationGone, WatchesSynced, ApiResult>;
 
 }  // namespace tahoma::controller

@@ -63,13 +63,15 @@ Core::Core(PlanFunction plan, CoreOptions options)
                   .queues = QueueStatuses(writes_),
                   .calendars = QueueCalendarStatuses(writes_),
                   .windows = WindowStatuses(writes_),
-                  .queue_views = {}},
+                  .queue_views = {},
+                  .defragmentations = DefragmentationStatuses(writes_)},
       requests_(blocks_, writes_),
       lending_(runs_, plan, &kept_.promises),
       neighbours_(facts_, runs_, cluster_),
       kept_{.promises = Promises(runs_, plan),
             .preemption = Preemption(runs_, kept_.promises, plan, &past_.queues.shares()),
-            .windows = Windows(runs_, kept_.promises)},
+            .windows = Windows(runs_, kept_.promises),
+            .moves = Moves(runs_, kept_.promises, plan)},
       successors_(options.keep_for_successor),
       past_{.decisions = {},
             .usage = GangUsage(options.term),
@@ -172,6 +174,7 @@ void Core::PlanHeads() {
   for (const GangRef& ref : queue_.DrainTouched(now_.monotonic)) Assess(ref);
   queue_.RefreshOne(now_.monotonic);
   for (const Heir& heir : blocks_.DrainHeirs()) MakeWayFor(heir);
+  MoveGangs();
   PlanSome();
   runs_.Advance(now_.monotonic);
   DrainRunNews();
@@ -195,6 +198,7 @@ void Core::ShowChanges() {
     from_facts_.windows.Show(*spec, kept_.windows.StatusOf(*spec, blocks_), now_);
   }
   from_facts_.windows.Flush(now_);
+  from_facts_.defragmentations.Flush(now_);
   status_.Flush(now_);
 }
 
@@ -517,6 +521,16 @@ void Core::On(const WindowGone& command) {
   kept_.windows.OnWindowGone(command.name);
 }
 
+void Core::On(const DefragmentationSeen& command) {
+  from_facts_.defragmentations.OnObject(*command.fact, now_);
+  kept_.moves.OnObject(command.fact);
+}
+
+void Core::On(const DefragmentationGone& command) {
+  from_facts_.defragmentations.OnObjectGone(command.name, command.uid);
+  kept_.moves.OnObjectGone(command.name, command.uid);
+}
+
 void Core::On(const WatchesSynced&) {
   if (watches_ != Watches::kListing) return;
   watches_ = Watches::kJustSynced;
@@ -552,6 +566,11 @@ void Core::On(const ApiResult& command) {
       return from_facts_.queues.OnResult(command, now_);
     case WriteTarget::kWindow:
       return from_facts_.windows.OnResult(command, now_);
+    case WriteTarget::kDefragmentation:
+      if (const auto shown = from_facts_.defragmentations.OnResult(command, now_)) {
+        kept_.moves.OnShown(command.name, *shown);
+      }
+      return;
     case WriteTarget::kClaim:
     case WriteTarget::kPod:
       return runs_.OnResult(command, now_.monotonic);
@@ -603,6 +622,7 @@ void Core::DrainRunNews() {
       case RunNews::Kind::kBound:
         ++counters_.gangs_bound;
         successors_.OnBound(news.gang);
+        kept_.moves.OnSettled(news.gang);
         counters_.pods_bound += news.decision->pods.size();
         AddDecision(DecisionKind::kBound, *news.decision, "all pods are bound");
         break;
@@ -781,7 +801,7 @@ Readiness Core::ReadinessOf(const GangRef& ref) const {
     ready.message = fmt::format("pod {}: {}", ready.unclaimed.name, trouble);
   }
   if (ready.spec != nullptr) WaitForOtherRuns(ready);
-  if (ready.spec != nullptr && successors_.Resumes(ref)) {
+  if (ready.spec != nullptr && (successors_.Resumes(ref) || kept_.moves.GoesFirst(ref))) {
     auto spec = std::make_shared<GangSpec>(*ready.spec);
     spec->resumes = true;
     ready.spec = std::move(spec);
@@ -988,6 +1008,31 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
   }
 }
 
+// Lets Defragmentations be planned and carried out. Each step looks at the gangs as they are shown.
+void Core::MoveGangs() {
+  const auto& views = status_.views();
+  const auto run_of = [&](const GangRef& ref) -> std::shared_ptr<const MovableRun> {
+    const auto* view = views.Find(ref);
+    return view == nullptr ? nullptr : (*view)->movable;
+  };
+  const auto runs = [&] {
+    std::vector<std::shared_ptr<const MovableRun>> all;
+    views.ForEach([&](const GangRef&, const std::shared_ptr<const GangView>& view) {
+      if (view->movable != nullptr) all.push_back(view->movable);
+    });
+    return all;
+  };
+  const auto waiting = [&](const GangRef& ref) -> std::shared_ptr<const GangSpec> {
+    const WaitingGang* gang = runs_.Find(ref) == nullptr ? queue_.Find(ref) : nullptr;
+    return gang == nullptr ? nullptr : gang->spec;
+  };
+  kept_.moves.Step({.cluster = cluster_, .runs = runs, .run_of = run_of, .waiting = waiting},
+                   now_.wall);
+  for (auto& [name, status] : kept_.moves.DrainShown()) {
+    from_facts_.defragmentations.Show(name, std::move(status), now_);
+  }
+}
+
 void Core::PlanSome() {
   if (successors_.DrainCapacityFreed()) queue_.OnCapacityFreed();
   if (runs_.DrainRoomFreed()) queue_.OnRoomFreed();
@@ -1057,10 +1102,11 @@ std::optional<MonotonicTime> Core::NextWake() const {
   consider(from_facts_.calendars.wake(now_));
   consider(from_facts_.windows.wake(now_));
   consider(kept_.windows.wake_status());
+  consider(from_facts_.defragmentations.wake(now_));
   consider(requests_.wake(now_));
   for (const auto& wall :
        {runs_.wake_wall(), lending_.wake(), kept_.promises.wake(now_.wall), kept_.preemption.wake(),
-        kept_.windows.wake(), past_.usage.wake(), past_.queues.wake()}) {
+        kept_.windows.wake(), kept_.moves.wake(), past_.usage.wake(), past_.queues.wake()}) {
     if (!wall) continue;
     consider(now_.monotonic +
              std::min<std::chrono::nanoseconds>(UntilWall(*wall, now_), kWakeMost));

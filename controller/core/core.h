@@ -33,6 +33,7 @@
 //   BlockNotices     what pods in them are told while they run
 //   BlockRequests    extensions, quotas, series and waitlist of them that people ask for by objects
 //   Windows          maintenance windows: hardware kept free, gangs ended
+//   Moves            moves gangs to make room, for Defragmentations
 //   Lending          ends gangs that have borrowed hardware which a block needs
 //   GangUsage        the chip time of gangs, by namespace and queue
 //
@@ -68,6 +69,7 @@
 #include "controller/core/journal/journal.h"
 #include "controller/core/journal/journal_buffer.h"
 #include "controller/core/queue/lending.h"
+#include "controller/core/queue/moves.h"
 #include "controller/core/queue/neighbours.h"
 #include "controller/core/queue/preemption.h"
 #include "controller/core/queue/queue_keeper.h"
@@ -78,6 +80,7 @@
 #include "controller/core/status_reporter.h"
 #include "controller/core/writes/api_write.h"
 #include "controller/core/writes/claim_maker.h"
+#include "controller/core/writes/defragmentation_statuses.h"
 #include "controller/core/writes/gang_maker.h"
 #include "controller/core/writes/queue_calendar_statuses.h"
 #include "controller/core/writes/queue_statuses.h"
@@ -171,6 +174,8 @@ class Core {
   void On(const QueueGone& command);
   void On(const WindowSeen& command);
   void On(const WindowGone& command);
+  void On(const DefragmentationSeen& command);
+  void On(const DefragmentationGone& command);
   void On(const WatchesSynced& command);
   void On(const ApiResult& command);
   NodeId NodeWithOthers(const std::string& name) const;
@@ -216,6 +221,7 @@ class Core {
                    GangReason reason = GangReason::kNone);
   std::optional<std::chrono::nanoseconds> WaitedOf(const GangDecision& decision) const;
   WorkloadGang GangForWorkload(const WorkloadKey& key) const;
+  void MoveGangs();
   void PlanSome();
   void FollowQueues();
   void FollowWindows();
@@ -232,6 +238,7 @@ class Core {
     QueueCalendarStatuses calendars;
     WindowStatuses windows;
     QueueViews queue_views;  // as shown last
+    DefragmentationStatuses defragmentations;
   };
 
   Facts facts_;
@@ -251,6 +258,7 @@ class Core {
     Promises promises;
     Preemption preemption;
     Windows windows;
+    Moves moves;
   };
   Kept kept_;
   Successors successors_;

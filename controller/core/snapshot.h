@@ -47,6 +47,7 @@ struct GangView {
   std::optional<WallTime> waits_since;        // waits for a place alone: the object's creation
   std::string queue;                          // the queue of the gang's place or wait
   std::optional<ServicePlace> service;        // of a gang with all pods and without a place
+  std::shared_ptr<const GangSpec> wanted;     // of such a gang: the request
   std::shared_ptr<const MovableRun> movable;  // of a bound gang; nullptr else
   bool neuron_workload = false;               // carries out a NeuronUltraServerWorkload
 };

@@ -75,6 +75,8 @@ EventReason EventOf(EndCause cause) {
       return EventReason::kGangFailed;
     case EndCause::kNotStarted:
       return EventReason::kGangNotStarted;
+    case EndCause::kMoved:
+      return EventReason::kGangMoved;
   }
   TAHOMA_CHECK(false);
   return EventReason::kGangUndone;
@@ -243,6 +245,7 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
   if (run == nullptr && waiting->spec != nullptr) {
     view->waits_since = waiting->spec->created;
     view->service = PlaceOf(ref, *waiting->spec);
+    view->wanted = waiting->spec;
   }
   if (const auto workload = ref.single ? nullptr : from_.facts.workloads.Find(ref.key)) {
     view->neuron_workload = TroubleOf(*workload, from_.facts).empty();

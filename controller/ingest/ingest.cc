@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "controller/core/facts/defragmentation.h"
 #include "controller/core/facts/other_pod.h"
 #include "controller/core/facts/pod_group.h"
 #include "controller/core/facts/queue_calendar_object.h"
@@ -103,6 +104,7 @@ std::size_t Ingest::StartStepping() {
   FollowQueueCalendars();
   FollowWindows();
   FollowQueues();
+  FollowDefragmentations();
   FollowPods();
   FollowOtherPods();
   unlisted_ = static_cast<int>(watches_.size());
@@ -425,6 +427,19 @@ void Ingest::FollowWindows() {
       },
       [this](const kube::ObjectKey& key, const std::string& uid) {
         sink_(WindowGone{key.name, uid});
+      });
+}
+
+void Ingest::FollowDefragmentations() {
+  Follow(
+      {.resource = kDefragmentations, .presence = Presence::kMayBeForbidden},
+      [this](const json& object) -> absl::Status {
+        TAHOMA_ASSIGN_OR_RETURN(auto fact, ParseDefragmentation(object));
+        sink_(DefragmentationSeen{std::move(fact)});
+        return absl::OkStatus();
+      },
+      [this](const kube::ObjectKey& key, const std::string& uid) {
+        sink_(DefragmentationGone{key.name, uid});
       });
 }
 

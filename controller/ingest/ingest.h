@@ -6,10 +6,10 @@
 //
 // One thread per kind: nodes, slices, device classes, claims, claim templates, persistent volumes,
 // their claims and classes, gangs, PodGroups, PriorityClasses, NeuronUltraServerWorkloads, Capacity
-// Blocks, the kinds that ask about blocks, budgets, MaintenanceWindows, QueueCalendars, Queues,
-// pods. When each kind has given its first list, WatchesSynced is pushed. Unreadable objects are
-// left out; a line names the object and the reason, once. Of pods that name none of the given
-// schedulers (pod.spec.schedulerName) only the traits and the node are followed
+// Blocks, the kinds that ask about blocks, budgets, Defragmentations, MaintenanceWindows,
+// QueueCalendars, Queues, pods. When each kind has given its first list, WatchesSynced is pushed.
+// Unreadable objects are left out; a line names the object and the reason, once. Of pods that name
+// none of the given schedulers (pod.spec.schedulerName) only the traits and the node are followed
 // (core/facts/other_pod.h).
 //
 // When the API server turns out to have lost its history (restored from a backup), all commands
@@ -110,6 +110,7 @@ class Ingest {
   void FollowQueueCalendars();
   void FollowQueues();
   void FollowWindows();
+  void FollowDefragmentations();
   void FollowClasses();
 
   kube::Transport& transport_;

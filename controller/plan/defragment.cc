@@ -45,11 +45,11 @@ void HoldLater(const Placement& placement, const GangSpec& gang, WallTime now,
   }
 }
 
-class Moves {
+class MoveSearch {
  public:
-  Moves(const ClusterState& view, const std::shared_ptr<const GangSpec>& wanted,
-        std::span<const MovableGang> movable, const MoveBounds& bounds, WallTime now,
-        PlaceOneFunction place)
+  MoveSearch(const ClusterState& view, const std::shared_ptr<const GangSpec>& wanted,
+             std::span<const MovableGang> movable, const MoveBounds& bounds, WallTime now,
+             PlaceOneFunction place)
       : view_(view), wanted_(wanted), movable_(movable), bounds_(bounds), now_(now), place_(place) {
     for (const MovableGang& gang : movable) {
       runs_.push_back(gang.run);
@@ -231,7 +231,7 @@ absl::StatusOr<Defragmentation> PlanMoves(const ClusterState& view,
                                           std::span<const MovableGang> movable,
                                           const MoveBounds& bounds, WallTime now,
                                           PlaceOneFunction place) {
-  return Moves(view, wanted, movable, bounds, now, place).Find();
+  return MoveSearch(view, wanted, movable, bounds, now, place).Find();
 }
 
 }  // namespace tahoma::controller

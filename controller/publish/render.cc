@@ -8,6 +8,7 @@
 #include "controller/core/facts/read_facts.h"
 #include "controller/model/gang.h"
 #include "controller/publish/render_block.h"
+#include "controller/publish/render_defragmentation.h"
 #include "controller/publish/render_queue.h"
 #include "controller/publish/render_request.h"
 #include "controller/publish/render_window.h"
@@ -159,6 +160,9 @@ struct Renderer {
   kube::Request operator()(const QueueStatusWrite& write) const { return RenderQueueStatus(write); }
   kube::Request operator()(const WindowStatusWrite& write) const {
     return RenderWindowStatus(write);
+  }
+  kube::Request operator()(const DefragmentationStatusWrite& write) const {
+    return RenderDefragmentationStatus(write);
   }
   kube::Request operator()(const ClaimTemplateCreation& write) const {
     return RenderClaimTemplate(write);
@@ -457,6 +461,9 @@ std::optional<ApiResult> ResultIfShown(const ApiWrite& write, const kube::Reques
   }
   if (const auto* queue = std::get_if<QueueStatusWrite>(&write.what)) return result_of(queue);
   if (const auto* window = std::get_if<WindowStatusWrite>(&write.what)) return result_of(window);
+  if (const auto* moves = std::get_if<DefragmentationStatusWrite>(&write.what)) {
+    return result_of(moves);
+  }
   return std::nullopt;
 }
 
@@ -472,7 +479,7 @@ ApiResult ReadAnswer(const ApiWrite& write, const absl::StatusOr<kube::Response>
       TargetOf(result.kind) == WriteTarget::kBlock || result.kind == WriteKind::kRequestStatus ||
       result.kind == WriteKind::kWorkloadStatus || result.kind == WriteKind::kQueueStatus ||
       result.kind == WriteKind::kQueueCalendarStatus || result.kind == WriteKind::kWindowStatus ||
-      result.kind == WriteKind::kGangStatus;
+      result.kind == WriteKind::kDefragmentationStatus || result.kind == WriteKind::kGangStatus;
   const bool pod = result.kind == WriteKind::kReadPod || result.kind == WriteKind::kPodClaimStatus;
   if (!claim && !shows && !pod) return result;
   const auto body = answer->Json();

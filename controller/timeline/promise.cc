@@ -35,6 +35,8 @@ std::string Describe(const Promise& promise) {
       return fmt::format("others end for it on {}", promise.place);
     case PromiseKind::kMaintenance:
       return fmt::format("{} kept for {}", promise.place, promise.holder);
+    case PromiseKind::kMove:
+      return fmt::format("{} is kept for it while gangs move", promise.place);
   }
   TAHOMA_CHECK(false);
   return "";

@@ -33,6 +33,7 @@ enum class PromiseKind : std::uint8_t {
   kPatience,     // of a gang that has been passed by as much work as its queue bears
   kPreempt,      // of a gang that others are ended for
   kMaintenance,  // of a maintenance window: no gang runs there meanwhile
+  kMove,         // of a gang that moves, and of whoever gets the place that the moves make
 };
 
 struct Promise {

@@ -46,6 +46,8 @@ CONTROLLER = {
     ("cluster", "tahoma.dev", "queuecalendars/status"): "patch",
     ("cluster", "tahoma.dev", "maintenancewindows"): "list watch",
     ("cluster", "tahoma.dev", "maintenancewindows/status"): "patch",
+    ("cluster", "tahoma.dev", "defragmentations"): "list watch create patch",
+    ("cluster", "tahoma.dev", "defragmentations/status"): "patch",
     ("cluster", "tahoma.dev", "queues"): "list watch",
     ("cluster", "tahoma.dev", "queues/status"): "patch",
     ("cluster", "tahoma.dev", "capacityreservations"): "list watch create patch delete",

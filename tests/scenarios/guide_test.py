@@ -20,7 +20,7 @@ import guide
 ROOT = guide.ROOT
 PAGE_SECONDS = 240
 # Between two pages nothing is left of the first but the cluster.
-FORGET = "kubectl delete deployments,jobs,gangs,pods,resourceclaimtemplates,nusw,queues,queuecalendars,maintenancewindows --all --wait --timeout=90s"
+FORGET = "kubectl delete deployments,jobs,gangs,pods,resourceclaimtemplates,nusw,queues,queuecalendars,maintenancewindows,defragmentations --all --wait --timeout=90s"
 
 
 class GuideTest(unittest.TestCase):

@@ -18,6 +18,7 @@ using json = Json;
 constexpr std::array kCrds = {"charts/tahoma/crds/tahoma.dev_gangs.yaml",
                               "charts/tahoma/crds/tahoma.dev_queuecalendars.yaml",
                               "charts/tahoma/crds/tahoma.dev_maintenancewindows.yaml",
+                              "charts/tahoma/crds/tahoma.dev_defragmentations.yaml",
                               "charts/tahoma/crds/tahoma.dev_queues.yaml",
                               "charts/tahoma/crds/tahoma.dev_capacityblockextensions.yaml",
                               "charts/tahoma/crds/tahoma.dev_capacityblockquotas.yaml",

@@ -677,6 +677,41 @@ void FakeApi::CarryOut(const WindowStatusWrite& write, ApiResult& result) {
   }
 }
 
+void FakeApi::PutDefragmentation(const std::string& name,
+                                 const std::function<void(DefragmentationSpec&)>& change) {
+  const auto [found, added] = defragmentations_.try_emplace(name);
+  DefragmentationFact& fact = found->second;
+  if (added) {
+    fact.name = name;
+    fact.uid = fmt::format("defragmentation-{}", ++uids_);
+    fact.created = now + std::chrono::milliseconds(uids_);
+  }
+  ++fact.generation;
+  change(fact.spec);
+  fact.resource_version = std::to_string(++version_);
+  events_.push_back(DefragmentationSeen{std::make_shared<const DefragmentationFact>(fact)});
+}
+
+void FakeApi::RemoveDefragmentation(const std::string& name) {
+  events_.push_back(DefragmentationGone{name, defragmentations_.at(name).uid});
+  defragmentations_.erase(name);
+}
+
+void FakeApi::CarryOut(const DefragmentationStatusWrite& write, ApiResult& result) {
+  const auto found = defragmentations_.find(write.name);
+  if (found == defragmentations_.end() || found->second.uid != write.uid) {
+    result.outcome = WriteOutcome::kGone;
+    return;
+  }
+  DefragmentationFact& fact = found->second;
+  fact.status = *write.status;
+  fact.resource_version = std::to_string(++version_);
+  fact.shown = version_;
+  result.resource_version = fact.resource_version;
+  result.shown = fact.shown;
+  events_.push_back(DefragmentationSeen{std::make_shared<const DefragmentationFact>(fact)});
+}
+
 void FakeApi::Relist() {
   events_.clear();
   for (const auto& [name, node] : nodes_) {
@@ -689,6 +724,9 @@ void FakeApi::Relist() {
   for (const auto& [name, one] : queue_calendars_) events_.push_back(QueueCalendarSeen{one});
   for (const auto& [name, queue] : queues_) events_.push_back(QueueSeen{queue});
   for (const auto& [name, window] : windows_) events_.push_back(WindowSeen{.window = window});
+  for (const auto& [name, fact] : defragmentations_) {
+    events_.push_back(DefragmentationSeen{std::make_shared<const DefragmentationFact>(fact)});
+  }
   for (const auto& [name, workload] : workloads_) {
     events_.push_back(WorkloadSeen{std::make_shared<const WorkloadFact>(workload)});
   }

@@ -55,6 +55,10 @@ class FakeApi {
   void PutWindow(const std::string& name, const std::string& node,
                  const std::function<void(WindowSpec&)>& change);
   void RemoveWindow(const std::string& name);
+  // A Defragmentation, in place of the one of that name. The status stays.
+  void PutDefragmentation(const std::string& name,
+                          const std::function<void(DefragmentationSpec&)>& change);
+  void RemoveDefragmentation(const std::string& name);
   void ChangePod(const std::string& name, const std::function<void(PodFact&)>& change);
   // A CapacityBlock that buys the offering.
   void AddBlock(const std::string& name, const std::string& offering, const BlockTerms& terms,
@@ -130,6 +134,9 @@ class FakeApi {
   // Returns the published status of a window; nullptr without one.
   std::shared_ptr<const WindowStatus> StatusOfWindow(const std::string& name) const;
   const std::map<std::string, VolumeClaimFact>& volume_claims() const { return volume_claims_; }
+  const std::map<std::string, DefragmentationFact>& defragmentations() const {
+    return defragmentations_;
+  }
   const std::map<std::string, BlockFact>& blocks() const { return blocks_; }
   // Returns the published status of a block; nullptr before the purchase.
   std::shared_ptr<const BlockView> BlockStatus(const std::string& name) const;
@@ -164,6 +171,7 @@ class FakeApi {
   void CarryOut(const QueueCalendarStatusWrite&, ApiResult&) {}
   void CarryOut(const QueueStatusWrite&, ApiResult&) {}
   void CarryOut(const WindowStatusWrite& write, ApiResult& result);
+  void CarryOut(const DefragmentationStatusWrite& write, ApiResult& result);
   void CarryOut(const PodReclaimWrite& write, ApiResult& result);
   void Touch(BlockFact& block);
   void Touch(PodFact& pod);
@@ -183,6 +191,7 @@ class FakeApi {
   std::map<std::string, std::shared_ptr<const QueueSpec>> queues_;
   std::map<std::string, std::shared_ptr<const WindowSpec>> windows_;
   std::map<std::string, std::shared_ptr<const WindowStatus>> window_status_;
+  std::map<std::string, DefragmentationFact> defragmentations_;
   std::map<std::string, NodeFacts> nodes_;
   std::map<std::string, WorkloadFact> workloads_;
   std::map<std::string, ClaimTemplateFact> templates_;

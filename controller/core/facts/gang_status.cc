@@ -99,6 +99,8 @@ std::string_view ToString(GangReason reason) {
       return "MemberLost";
     case GangReason::kNotStarted:
       return "NotStarted";
+    case GangReason::kMoved:
+      return "Moved";
     case GangReason::kStarting:
       return "Starting";
     case GangReason::kMembersNotReady:
@@ -139,6 +141,8 @@ GangReason ReasonOf(EndCause cause) {
       return GangReason::kMemberLost;
     case EndCause::kNotStarted:
       return GangReason::kNotStarted;
+    case EndCause::kMoved:
+      return GangReason::kMoved;
   }
   TAHOMA_CHECK(false);
   return GangReason::kNone;
@@ -172,6 +176,8 @@ std::string_view ToString(EventReason reason) {
       return "GangFailed";
     case EventReason::kGangNotStarted:
       return "GangNotStarted";
+    case EventReason::kGangMoved:
+      return "GangMoved";
     case EventReason::kMemberReplaced:
       return "MemberReplaced";
     case EventReason::kMemberAdded:

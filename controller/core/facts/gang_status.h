@@ -64,6 +64,7 @@ enum class GangReason : std::uint8_t {
   kMaxRuntimeOver,   // it has run for its maxRuntime
   kMemberLost,       // a pod of it failed, was deleted, or its node is gone
   kNotStarted,       // a pod of it was not ready within startWithin
+  kMoved,            // it moves so that hardware comes free
   kStarting,         // bound, and not yet all pods are ready
   kMembersNotReady,  // a pod was ready and is not any more
   kNodeNotReady,     // a node of a pod is not ready, or gone
@@ -94,6 +95,7 @@ enum class EventReason : std::uint8_t {
   kGangMemberLost,
   kGangFailed,
   kGangNotStarted,
+  kGangMoved,
   kMemberReplaced,
   kMemberAdded,
   kMemberGone,

@@ -16,4 +16,13 @@ absl::StatusOr<MovePlan> AskMoves(const Snapshot& snapshot, const MoveWish& wish
   return PlanMovesIn(fleet, runs, wish, now, plan);
 }
 
+absl::StatusOr<MovePlan> MoveQuestion::Ask(const Snapshot& snapshot, const MoveWish& wish,
+                                           WallTime now) {
+  return AskMoves(
+      snapshot, wish, now,
+      [this](const ClusterState& fleet, const Queue& queue, WallTime when, Explaining explaining) {
+        return planner_.Plan(fleet, queue, when, explaining);
+      });
+}
+
 }  // namespace tahoma::controller

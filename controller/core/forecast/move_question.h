@@ -1,11 +1,14 @@
 // Answers what would have to move so that a gang gets a place, without moving anything.
 //
-//   const auto plan = AskMoves(snapshot, {.gang = wanted, .moves_most = 4}, now, planner);
+//   MoveQuestion question;
+//   const auto plan = question.Ask(snapshot, {.gang = wanted, .moves_most = 4}, now);
 //   if (plan.ok()) Show(plan->moves);
 //
 // Promised hardware is nobody else's: neither the wanted gang nor a moved gang gets any.
 //
-// Thread safety: a pure function, but for the planner's memory.
+// Scope: pure but for what the planner remembers, which changes no answer.
+//
+// Thread safety: a MoveQuestion belongs to one thread at a time.
 
 #pragma once
 
@@ -13,6 +16,7 @@
 
 #include "controller/core/queue/move_plan.h"
 #include "controller/core/snapshot.h"
+#include "controller/plan/planner.h"
 #include "controller/timeline/timeline.h"
 #include "lib/base/clock.h"
 
@@ -21,5 +25,13 @@ namespace tahoma::controller {
 // kFailedPrecondition where no set of moves makes the place, with a sentence for people.
 absl::StatusOr<MovePlan> AskMoves(const Snapshot& snapshot, const MoveWish& wish, WallTime now,
                                   const PlanFunction& plan);
+
+class MoveQuestion {
+ public:
+  absl::StatusOr<MovePlan> Ask(const Snapshot& snapshot, const MoveWish& wish, WallTime now);
+
+ private:
+  Planner planner_;
+};
 
 }  // namespace tahoma::controller

@@ -25,13 +25,14 @@ constexpr Numbers<TolerationOperator, 2> kOperators = {
     {{0, TolerationOperator::kEqual}, {1, TolerationOperator::kExists}}};
 constexpr Numbers<TaintEffect, 3> kEffects = {
     {{0, TaintEffect::kNone}, {1, TaintEffect::kNoSchedule}, {2, TaintEffect::kNoExecute}}};
-constexpr Numbers<EndCause, 7> kCauses = {{{0, EndCause::kFailed},
+constexpr Numbers<EndCause, 8> kCauses = {{{0, EndCause::kFailed},
                                            {1, EndCause::kReclaimed},
                                            {2, EndCause::kPreempted},
                                            {3, EndCause::kRuntimeOver},
                                            {4, EndCause::kMemberLost},
                                            {5, EndCause::kGangFailed},
-                                           {6, EndCause::kNotStarted}}};
+                                           {6, EndCause::kNotStarted},
+                                           {7, EndCause::kMoved}}};
 constexpr Numbers<ConfigSource, 2> kSources = {
     {{0, ConfigSource::kClass}, {1, ConfigSource::kClaim}}};
 

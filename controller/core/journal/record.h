@@ -92,6 +92,7 @@ enum class EndCause : std::uint8_t {
   kMemberLost,   // a pod was lost: all pods begin again
   kGangFailed,   // a pod was lost: the gang ends for good
   kNotStarted,   // a pod was not ready within startWithin
+  kMoved,        // it moves to another place so that hardware comes free
 };
 
 struct GangUndoing {

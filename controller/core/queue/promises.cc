@@ -228,12 +228,23 @@ void Promises::SetFixed(std::vector<FixedPromise> fixed, const ClusterState& clu
   }
 }
 
+bool Promises::IsFor(const KeptPlace& kept, const GangRef& ref, const GangSpec& gang) {
+  if (kept.holder == ref) return true;
+  return kept.open_to != 0 && LeastChips(gang) == kept.open_to * gang.slices;
+}
+
 Promises::Bound Promises::Binding(const ServicePlace& place, const GangSpec& gang,
                                   WallTime now) const {
   Bound bound = BindingFixed(gang, now);
   std::vector<std::uint64_t>& binding = bound.gangs;
   const auto own = entries_.find(place);
-  const bool promised = own != entries_.end() && own->second.promise != nullptr;
+  bool promised = own != entries_.end() && own->second.promise != nullptr;
+  for (const auto& [name, numbered] : kept_places_) {
+    const KeptPlace& kept = numbered.place;
+    promised = promised || kept.holder == place.gang;
+    if (IsFor(kept, place.gang, gang) || !gang.reservation.empty()) continue;
+    if (Meets(*kept.promise, now, gang.max_runtime)) binding.push_back(numbered.number);
+  }
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     const Promise* promise = entry->second.promise.get();
     if (promise == nullptr || entry == own) continue;
@@ -247,7 +258,7 @@ Promises::Bound Promises::Binding(const ServicePlace& place, const GangSpec& gan
 ClusterState Promises::ViewOf(const ClusterState& cluster, const Bound& binding) const {
   ClusterState view = binding.fixed == 0 ? cluster : FleetWithFixed(cluster, binding.fixed);
   for (const std::uint64_t number : binding.gangs) {
-    for (const auto& holding : by_number_.at(number)->promise->holdings) view.Hold(holding);
+    for (const auto& holding : by_number_.at(number)->holdings) view.Hold(holding);
   }
   return view;
 }
@@ -275,7 +286,7 @@ void Promises::Set(Entry& entry, std::shared_ptr<const Promise> promise,
   entry.due.reset();
   if (entry.promise == nullptr) return;
   entry.number = ++numbers_;
-  by_number_[entry.number] = &entry;
+  by_number_[entry.number] = entry.promise;
   entry.domains = DomainsOf(*entry.promise, cluster);
   for (const DomainId domain : entry.domains) in_domain_[domain].insert(place);
 }
@@ -297,6 +308,10 @@ Timeline Promises::TimelineOf(const Entry& entry, const ServicePlace& place,
     if (kept.promise == nullptr || other == place) continue;
     if (!behind_too && !Precedes(other, kept, place, *entry.gang)) continue;
     parts.promises.push_back(kept.promise);
+  }
+  for (const auto& [name, numbered] : kept_places_) {
+    if (IsFor(numbered.place, place.gang, *entry.gang)) continue;
+    parts.promises.push_back(numbered.place.promise);
   }
   return Timeline(std::move(parts));
 }
@@ -421,6 +436,36 @@ bool Promises::Keep(const std::shared_ptr<const GangSpec>& gang, Promise promise
   SetGang(entry, gang);
   Set(entry, std::make_shared<const Promise>(std::move(promise)), seen_);
   return true;
+}
+
+void Promises::KeepPlace(const std::string& name, KeptPlace what, const ClusterState& cluster,
+                         WallTime now) {
+  GiveUpPlace(name);
+  NumberedPlace& numbered = kept_places_[name];
+  numbered.place = std::move(what);
+  const KeptPlace& kept = numbered.place;
+  numbered.number = ++numbers_;
+  by_number_[numbered.number] = kept.promise;
+  numbered.domains = DomainsOf(*kept.promise, cluster);
+  std::vector<ServicePlace> moved;
+  for (auto& [place, entry] : entries_) {
+    if (entry.promise == nullptr || entry.promise->kind == PromiseKind::kPreempt) continue;
+    if (IsFor(kept, place.gang, *entry.gang) || !Overlap(*entry.promise, *kept.promise, cluster)) {
+      continue;
+    }
+    Set(entry, nullptr, cluster);
+    moved.push_back(place);
+  }
+  for (const ServicePlace& place : moved) Search(place, entries_.at(place), cluster, now);
+}
+
+void Promises::GiveUpPlace(const std::string& name) {
+  const auto found = kept_places_.find(name);
+  if (found == kept_places_.end()) return;
+  by_number_.erase(found->second.number);
+  freed_.insert(found->second.domains.begin(), found->second.domains.end());
+  may_improve_ = true;
+  kept_places_.erase(found);
 }
 
 void Promises::Improve(const ServicePlace& place, Entry& entry, const ClusterState& cluster,
@@ -577,6 +622,7 @@ std::vector<std::shared_ptr<const Promise>> Promises::All() const {
   for (const auto& [place, entry] : entries_) {
     if (entry.promise != nullptr) all.push_back(entry.promise);
   }
+  for (const auto& [name, numbered] : kept_places_) all.push_back(numbered.place.promise);
   return all;
 }
 

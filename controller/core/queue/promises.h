@@ -13,7 +13,8 @@
 // time of the promise, and promises to gangs keep away from fixed promises.
 //
 // A gang without a promise is bound by the promises of gangs before and of gangs that others end
-// for, a gang with a promise by all others. The first kMost gangs have promises or are counted for.
+// for, a gang with a promise by all others. A kept place binds all but the holder, whether the
+// holder waits yet or not (moves.h). The first kMost gangs have promises or are counted for.
 // Promises are not journalled: a restart finds them anew before anything is planned, and counts
 // passing work anew.
 //
@@ -32,6 +33,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,14 @@ namespace tahoma::controller {
 std::vector<std::shared_ptr<const Holding>> PromisedHoldings(const GangSpec& gang,
                                                              const Placement& placement,
                                                              WallTime now);
+
+// Hardware that is kept for a gang, under a name, until somebody gives the hardware back.
+struct KeptPlace {
+  std::shared_ptr<const Promise> promise;
+  std::optional<GangRef> holder = {};
+  // Gangs with slices of so many chips may have the place, too; 0: no others may.
+  std::int64_t open_to = 0;
+};
 
 class Promises {
  public:
@@ -88,6 +98,13 @@ class Promises {
   void OnRun(const GangRef& ref, WallTime now);
   // Promises the gang a place that others are ended for. Returns whether there was room for that.
   bool Keep(const std::shared_ptr<const GangSpec>& gang, Promise promise);
+
+  // Keeps hardware under that name, in place of the last. Who is promised some of the hardware for
+  // later is promised another start.
+  void KeepPlace(const std::string& name, KeptPlace what, const ClusterState& cluster,
+                 WallTime now);
+  // Ignores unknown names.
+  void GiveUpPlace(const std::string& name);
 
   // Returns whether OnBlocked would be news: the gang has no entry, and may have one.
   bool Wants(const ServicePlace& place) const;
@@ -150,6 +167,11 @@ class Promises {
     std::vector<std::pair<std::size_t, KeptFleet>> fleets = {};
   };
   static constexpr std::size_t kFleetsMost = 4;
+  struct NumberedPlace {
+    KeptPlace place;
+    std::uint64_t number = 0;
+    std::vector<DomainId> domains = {};
+  };
 
   Timeline TimelineOf(const Entry& entry, const ServicePlace& place, const ClusterState& cluster,
                       WallTime now) const;
@@ -173,13 +195,14 @@ class Promises {
   bool MakeRoomFor(const ServicePlace& place);
   bool Precedes(const ServicePlace& holder, const Entry& entry, const ServicePlace& place,
                 const GangSpec& gang) const;
+  static bool IsFor(const KeptPlace& kept, const GangRef& ref, const GangSpec& gang);
   static void CountUntil(Passing& passing, WallTime now);
 
   const GangRuns& runs_;
   const PlanFunction plan_;
   Entries entries_;
   absl::flat_hash_map<GangRef, ServicePlace> place_of_;
-  std::map<std::uint64_t, const Entry*> by_number_;  // those with a promise
+  std::map<std::uint64_t, std::shared_ptr<const Promise>> by_number_;
   std::map<DomainId, std::set<ServicePlace>> in_domain_;
   std::uint64_t numbers_ = 0;
   std::vector<GangRef> due_;
@@ -190,6 +213,7 @@ class Promises {
   bool may_improve_ = false;
   WallTime improved_{};
   std::optional<ServicePlace> improved_last_;
+  std::map<std::string, NumberedPlace> kept_places_;
 };
 
 }  // namespace tahoma::controller

@@ -37,6 +37,8 @@ WriteTarget TargetOf(WriteKind kind) {
       return WriteTarget::kQueue;
     case WriteKind::kWindowStatus:
       return WriteTarget::kWindow;
+    case WriteKind::kDefragmentationStatus:
+      return WriteTarget::kDefragmentation;
     case WriteKind::kGangStatus:
     case WriteKind::kPodCondition:
     case WriteKind::kPodReclaim:
@@ -84,6 +86,9 @@ WriteKind ApiWrite::kind() const {
     }
     WriteKind operator()(const QueueStatusWrite&) const { return WriteKind::kQueueStatus; }
     WriteKind operator()(const WindowStatusWrite&) const { return WriteKind::kWindowStatus; }
+    WriteKind operator()(const DefragmentationStatusWrite&) const {
+      return WriteKind::kDefragmentationStatus;
+    }
     WriteKind operator()(const GangStatusWrite&) const { return WriteKind::kGangStatus; }
     WriteKind operator()(const PodConditionWrite&) const { return WriteKind::kPodCondition; }
     WriteKind operator()(const PodReclaimWrite&) const { return WriteKind::kPodReclaim; }
@@ -117,6 +122,7 @@ struct TargetSetter {
   void operator()(const QueueCalendarStatusWrite& write) const { result.name = write.name; }
   void operator()(const QueueStatusWrite& write) const { result.name = write.name; }
   void operator()(const WindowStatusWrite& write) const { result.name = write.name; }
+  void operator()(const DefragmentationStatusWrite& write) const { result.name = write.name; }
   void operator()(const GangStatusWrite& write) const { SetObject(write.key); }
   void operator()(const PodConditionWrite& write) const { SetObject(write.key); }
   void operator()(const PodReclaimWrite& write) const { SetObject(write.key); }

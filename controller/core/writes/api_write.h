@@ -23,6 +23,7 @@
 #include <variant>
 
 #include "controller/core/facts/block_request.h"
+#include "controller/core/facts/defragmentation.h"
 #include "controller/core/facts/extended_claim.h"
 #include "controller/core/facts/facts.h"
 #include "controller/core/facts/gang_status.h"
@@ -61,6 +62,7 @@ enum class WriteKind : std::uint8_t {
   kQueueCalendarStatus,
   kQueueStatus,
   kWindowStatus,
+  kDefragmentationStatus,
   kGangStatus,
   kPodCondition,
   kPodReclaim,
@@ -70,7 +72,7 @@ enum class WriteKind : std::uint8_t {
 // The target of a write: claim `index` of its decision, pod `index`, a Gang, a
 // PersistentVolumeClaim, the claim of a pod's extended resources, a NeuronUltraServerWorkload or
 // its claim template, a CapacityBlock, a request about some, a Queue or a QueueCalendar, a
-// MaintenanceWindow, or the people who read it.
+// MaintenanceWindow, a Defragmentation, or the people who read the message.
 enum class WriteTarget : std::uint8_t {
   kClaim,
   kPod,
@@ -82,6 +84,7 @@ enum class WriteTarget : std::uint8_t {
   kRequest,
   kQueue,
   kWindow,
+  kDefragmentation,
   kPeople
 };
 WriteTarget TargetOf(WriteKind kind);
@@ -225,6 +228,15 @@ struct WindowStatusWrite {
   std::shared_ptr<const WindowStatus> status;
 };
 
+// Writes the status of a Defragmentation.
+struct DefragmentationStatusWrite {
+  std::string name;
+  std::string uid;
+  std::string base_version;  // the resourceVersion that the object had
+  std::uint64_t shown = 0;   // as of BlockStatusWrite
+  std::shared_ptr<const DefragmentationStatus> status;
+};
+
 // ---- Messages to people; nothing depends on them -----------------------------------------------
 
 struct GangStatusWrite {
@@ -272,12 +284,12 @@ struct EventNote {
   WallTime when;
 };
 
-using Write =
-    std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
-                 PodClaimStatusWrite, ExtendedClaimCreation, ClaimTemplateCreation,
-                 WorkloadStatusWrite, BlockCreation, BlockFinalizerWrite, BlockStatusWrite,
-                 RequestStatusWrite, QueueCalendarStatusWrite, QueueStatusWrite, WindowStatusWrite,
-                 GangStatusWrite, PodConditionWrite, PodReclaimWrite, EventNote>;
+using Write = std::variant<ClaimWrite, PodWrite, PodDeletion, GangCreation, VolumeNodeWrite,
+                           PodClaimStatusWrite, ExtendedClaimCreation, ClaimTemplateCreation,
+                           WorkloadStatusWrite, BlockCreation, BlockFinalizerWrite,
+                           BlockStatusWrite, RequestStatusWrite, QueueCalendarStatusWrite,
+                           QueueStatusWrite, WindowStatusWrite, DefragmentationStatusWrite,
+                           GangStatusWrite, PodConditionWrite, PodReclaimWrite, EventNote>;
 
 struct ApiWrite {
   std::uint64_t attempt = 0;  // unique within the core's life

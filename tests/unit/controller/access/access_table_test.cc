@@ -116,13 +116,9 @@ TEST_F(AccessTableTest, ReadersOfTheWholeClusterSeeNodesAndSlices) {
 // A new CRD of ours must not be forgotten.
 TEST_F(AccessTableTest, EveryKindOfOursCanBeReadByViewAndWrittenByEdit) {
   // The controller shows these, or whoever runs the cluster sets them.
-  const std::set<std::string> read_only = {"capacityreservations",
-                                           "ultraservers",
-                                           "capacityblockquotas",
-                                           "maintenancewindows",
-                                           "neuronultraservers",
-                                           "queuecalendars",
-                                           "queues"};
+  const std::set<std::string> read_only = {
+      "capacityreservations", "ultraservers",       "capacityblockquotas", "defragmentations",
+      "maintenancewindows",   "neuronultraservers", "queuecalendars",      "queues"};
   std::vector<std::filesystem::path> files;
   for (const char* folder : {"charts/tahoma/crds", "charts/tahoma/aws-crds"}) {
     for (const auto& file : std::filesystem::directory_iterator(folder)) files.push_back(file);

@@ -288,6 +288,38 @@ TEST(RenderTest, ACalendarsStatusReadsBackAndIsNotSentAgain) {
   EXPECT_FALSE(ResultIfShown({3, write}, Rendered(write)).has_value());
 }
 
+TEST(RenderTest, ADefragmentationsStatusReadsBackAndIsNotSentAgain) {
+  const WallTime start(std::chrono::seconds(90));
+  auto status = std::make_shared<DefragmentationStatus>();
+  status->observed_generation = 2;
+  status->phase = DefragmentationPhase::kMoving;
+  status->message = "gang default/a moves";
+  status->place = "us-0 4x4x4+0,0,0";
+  status->chips = {{"us-0-n0", 0xffff}, {"us-0-n1", 0x000f}};
+  status->lost = 320;
+  status->start = start;
+  status->moves = {{.gang = {"default", "a"},
+                    .run = 7,
+                    .from = "us-0 4x4x2+0,0,0",
+                    .to = "us-1 4x4x2+0,0,2",
+                    .chips = {{"us-1-n2", 0xffff}},
+                    .lost = 320,
+                    .state = MoveState::kMoving,
+                    .start = start},
+                   {.gang = {"default", "b"}, .run = 9, .from = "x", .to = "y", .chips = {}}};
+  DefragmentationStatusWrite write{
+      .name = "clear", .uid = "u", .base_version = "7", .shown = 0, .status = status};
+  const kube::Request request = Rendered(write);
+  EXPECT_EQ(request.target, "/apis/tahoma.dev/v1alpha1/defragmentations/clear/status");
+  json body = ParseJson(request.Text());
+  EXPECT_EQ(body["status"]["moved"], 0);
+  body["metadata"]["name"] = "clear";
+  const auto seen = *ParseDefragmentation(body);
+  EXPECT_EQ(seen->status, *status);
+  write.shown = seen->shown;
+  EXPECT_TRUE(ResultIfShown({3, write}, request).has_value());
+}
+
 TEST(RenderTest, APodIsToldItsClaimAndTheAnswerSaysWhetherTheServerKeepsIt) {
   const ApiWrite write{3,
                        PodClaimStatusWrite{.key = {"ns", "p0"}, .uid = "u0", .status = kExtended}};

@@ -124,7 +124,7 @@ TEST(RecordTest, EveryOtherRecordComesBackToo) {
   EXPECT_EQ(std::get<GangBound>(*DecodeRecord(EncodeRecord(GangBound{7, when}))).at, when);
   for (const EndCause cause :
        {EndCause::kFailed, EndCause::kReclaimed, EndCause::kPreempted, EndCause::kRuntimeOver,
-        EndCause::kMemberLost, EndCause::kGangFailed, EndCause::kNotStarted}) {
+        EndCause::kMemberLost, EndCause::kGangFailed, EndCause::kNotStarted, EndCause::kMoved}) {
     const auto ended =
         std::get<GangUndoing>(*DecodeRecord(EncodeRecord(GangUndoing{7, "why", by, cause})));
     EXPECT_EQ(ended.by, by);
