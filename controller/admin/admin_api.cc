@@ -17,7 +17,8 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
       usage_(sources.snapshot, clock),
       queues_(sources.snapshot),
       gang_changes_(sources.objects),
-      cordons_(sources.snapshot, sources.objects, block_clock_) {
+      cordons_(sources.snapshot, sources.objects, block_clock_),
+      moves_(sources.snapshot, sources.objects, clock) {
   fleet_.AddRoutes(routes_);
   blocks_.AddRoutes(routes_);
   calendar_.AddRoutes(routes_);
@@ -27,6 +28,7 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
   queues_.AddRoutes(routes_);
   gang_changes_.AddRoutes(routes_);
   cordons_.AddRoutes(routes_);
+  moves_.AddRoutes(routes_);
   routes_.Add(ClockRoute(clock, sources.block_time, sources.snapshot));
   routes_.Add(OpenApiRoute(routes_));
 }

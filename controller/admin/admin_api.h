@@ -21,6 +21,7 @@
 #include "controller/admin/calendar_routes.h"
 #include "controller/admin/cordon_routes.h"
 #include "controller/admin/decision_routes.h"
+#include "controller/admin/defragmentation_routes.h"
 #include "controller/admin/gang_changes.h"
 #include "controller/admin/placement_routes.h"
 #include "controller/admin/queue_routes.h"
@@ -65,6 +66,7 @@ class AdminApi {
   QueueRoutes queues_;
   GangChanges gang_changes_;
   CordonRoutes cordons_;
+  DefragmentationRoutes moves_;
 };
 
 }  // namespace tahoma::controller
