@@ -12,6 +12,7 @@
 #include "controller/ctl/app/block_commands.h"
 #include "controller/ctl/app/completion.h"
 #include "controller/ctl/app/fleet_commands.h"
+#include "controller/ctl/app/move_commands.h"
 #include "controller/ctl/app/queue_commands.h"
 #include "controller/ctl/app/target.h"
 #include "lib/base/status.h"
@@ -38,9 +39,11 @@ int Main(const std::string& program, std::vector<std::string> arguments) {
   FleetCommandOptions fleet;
   BlockCommandOptions blocks;
   QueueCommandOptions queues;
+  MoveCommandOptions moves;
   CompletionOptions completion;
   std::vector<config::Command> commands = FleetCommands(fleet);
   for (config::Command& command : QueueCommands(queues)) commands.push_back(std::move(command));
+  for (config::Command& command : MoveCommands(moves)) commands.push_back(std::move(command));
   for (config::Command& command : BlockCommands(blocks)) commands.push_back(std::move(command));
   commands.push_back(CompletionCommand(completion));
   const config::Commands line(
@@ -70,6 +73,7 @@ int Main(const std::string& program, std::vector<std::string> arguments) {
   for (const config::Command& command : QueueCommands(queues)) {
     if (command.name == name) return RunQueueCommand(name, queues, target);
   }
+  if (name == kDefragmentCommand) return RunDefragment(moves, target);
   return RunBlockCommand(name, blocks, target);
 }
 
