@@ -1,12 +1,14 @@
-// Objects about Capacity Blocks, Queues, QueueCalendars and MaintenanceWindows, as a watch gives
-// them; the first byte is the kind. A status that is read is written as one that reads as the same,
-// the calendar is drawn of any block, a Queue without a broken rule has numbers within its bounds,
-// periods of a QueueCalendar begin and end, and a window without a broken rule goes through its
-// phases in their order.
+// Objects about Capacity Blocks, Queues, QueueCalendars, MaintenanceWindows and Defragmentations, as
+// a watch gives them; the first byte is the kind. A status that is read is written as one that reads
+// as the same, the calendar is drawn of any block, a Queue or Defragmentation without a broken rule
+// has numbers within its bounds, periods of a QueueCalendar begin and end, and a window without a
+// broken rule goes through its phases in their order.
 
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "controller/core/facts/defragmentation.h"
 #include "controller/core/facts/queue_calendar_object.h"
 #include "controller/core/facts/queue_object.h"
 #include "controller/core/facts/read_facts.h"
@@ -14,7 +16,9 @@
 #include "controller/core/facts/window_object.h"
 #include "controller/ctl/calendar_reader.h"
 #include "controller/ctl/calendar_svg.h"
+#include "controller/ctl/defragmentation.h"
 #include "controller/ctl/queue_tree.h"
+#include "controller/publish/render_defragmentation.h"
 #include "controller/publish/render_request.h"
 #include "lib/base/check.h"
 #include "lib/base/json.h"
@@ -103,18 +107,41 @@ void FuzzWindow(const Json& object) {
   TAHOMA_CHECK(PhaseAt(window, window.until) == WindowPhase::kOver);
 }
 
+// Returns the status as it reads when it is written.
+DefragmentationStatus WrittenAndRead(const DefragmentationStatus& status) {
+  const auto shared = std::make_shared<const DefragmentationStatus>(status);
+  Json object = tahoma::ParseJson(
+      RenderDefragmentationStatus({.name = "n", .uid = "u", .base_version = {}, .status = shared})
+          .Text());
+  object["metadata"]["name"] = "n";
+  return (*ParseDefragmentation(object))->status;
+}
+
+void FuzzDefragmentation(const Json& object) {
+  TAHOMA_CHECK(DefragmentationsText({{"items", {object, object}}}).size() > 1);
+  const auto fact = ParseDefragmentation(object);
+  if (!fact.ok()) return;
+  const DefragmentationStatus written = WrittenAndRead((*fact)->status);
+  TAHOMA_CHECK(WrittenAndRead(written) == written);
+  if (!(*fact)->spec_error.empty()) return;
+  const DefragmentationSpec& spec = (*fact)->spec;
+  TAHOMA_CHECK(spec.max_moves >= 1 && spec.moves_per_hour >= 1 && spec.keep_for.count() >= 0);
+  TAHOMA_CHECK(spec.for_gang || WantedBy(spec).has_value());
+}
+
 }  // namespace
 
 void FuzzOne(std::string_view input) {
   if (input.empty()) return;
   const Json object = tahoma::TryParseJson(input.substr(1));
   if (object.is_discarded()) return;
-  constexpr unsigned char kQueue = 'q';
+  constexpr unsigned char kQueue = 'q', kDefragmentation = 'd';
   if (static_cast<unsigned char>(input[0]) == kQueue) return FuzzQueue(object);
   constexpr unsigned char kQueueCalendar = 'k';
   if (static_cast<unsigned char>(input[0]) == kQueueCalendar) return FuzzQueueCalendar(object);
   constexpr unsigned char kWindow = 'w';
   if (static_cast<unsigned char>(input[0]) == kWindow) return FuzzWindow(object);
+  if (static_cast<unsigned char>(input[0]) == kDefragmentation) return FuzzDefragmentation(object);
   constexpr std::size_t kKinds = std::size(kRequestKinds);
   const auto kind = static_cast<std::size_t>(static_cast<unsigned char>(input[0])) % (kKinds + 1);
   if (kind == kKinds) return FuzzBlock(object);
