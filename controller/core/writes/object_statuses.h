@@ -87,20 +87,24 @@ class ObjectStatuses {
     outbox_.AddAt(name, NotBefore(entry, pause, now));
   }
 
-  void OnResult(const ApiResult& result, const Now& now) {
+  // Returns the status that was written; nullptr when the write has failed.
+  std::shared_ptr<const Status> OnResult(const ApiResult& result, const Now& now) {
     const std::string& name = result.name;
-    if (!outbox_.OnAnswer(name, result.attempt)) return;
+    if (!outbox_.OnAnswer(name, result.attempt)) return nullptr;
     Entry& entry = entries_.at(name);
     const bool done = result.outcome == WriteOutcome::kDone;
     if (!done && result.outcome != WriteOutcome::kGone) {
       entry.written = nullptr;  // a write without an answer may have been carried out
-      return outbox_.OnFailure(name, now.monotonic);
+      outbox_.OnFailure(name, now.monotonic);
+      return nullptr;
     }
     outbox_.OnDone(name);
     entry.written = entry.sent;
-    if (!done || !entry.shown.OnWritten(result.resource_version, result.shown)) return;
-    entry.written = nullptr;  // others have written since
-    outbox_.AddAt(name, NotBefore(entry, kRepeat, now));
+    if (done && entry.shown.OnWritten(result.resource_version, result.shown)) {
+      entry.written = nullptr;  // others have written since
+      outbox_.AddAt(name, NotBefore(entry, kRepeat, now));
+    }
+    return entry.sent;
   }
 
   // Calls send(name, entry) for each object that is due; `send` returns the attempt of the write of
