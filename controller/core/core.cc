@@ -20,6 +20,9 @@ namespace {
 // A later time of a wall clock is looked at again then: the clock may be set.
 constexpr std::chrono::hours kWakeMost{24};
 
+// A gang that others have ended for has only its first pods for so long.
+constexpr std::chrono::seconds kGrowsAfter{60};
+
 // Returns the nodes of a host of Capacity Blocks; none when it has left the fleet.
 std::vector<NodeId> NodesOf(const std::string& host, const ClusterState& cluster) {
   std::vector<NodeId> nodes;
@@ -1048,6 +1051,8 @@ void Core::PlanSome() {
           DecisionOf(*planned.gang, *planned.placement, now_.wall));
       ++counters_.gangs_prepared;
       successors_.GiveBack(ref, cluster_);
+      // The ended gangs come back first: they would have the gang's further pods ended in turn.
+      if (queue_.OthersEndFor(ref)) queue_.BackOff(ref, now_.monotonic, kGrowsAfter);
       kept_.promises.OnBegun(*planned.gang, *planned.placement, cluster_, now_.wall);
       runs_.Begin(decision);
       past_.queues.WaitsNoMore(ref);

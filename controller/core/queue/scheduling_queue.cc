@@ -372,17 +372,21 @@ Decision SchedulingQueue::DecideFirst(const ClusterState& cluster, Batch& batch,
 }
 
 // Halves between a number of pods with room and a number without. Pods that must be beside others
-// can make a larger number fit than a number without room: the larger is not found then.
+// can make a larger number fit than a number without room: the larger is not found then. A gang
+// that others end for begins with its least: more would be beyond the reason for their end, and the
+// ended gangs could have it ended in turn.
 std::vector<Decision> SchedulingQueue::DecideFewer(const ClusterState& cluster, Batch& batch,
                                                    WallTime now) const {
   const Explaining explaining = std::exchange(batch.explaining, Explaining::kNone);
-  std::vector<Decision> decisions = Decide(cluster, batch, now);
+  const bool others_end = OthersEndFor(batch.first.gang);
+  std::vector<Decision> decisions(1);
+  if (!others_end) decisions = Decide(cluster, batch, now);
   TAHOMA_CHECK(decisions.size() == 1);
   if (decisions[0].placement) return decisions;
   batch.explaining = explaining;
   std::size_t fits = batch.fewer->min_members;
   decisions[0] = DecideFirst(cluster, batch, fits, now);
-  if (!decisions[0].placement) return decisions;
+  if (!decisions[0].placement || others_end) return decisions;
   batch.explaining = Explaining::kNone;
   for (std::size_t most = batch.fewer->members.size(); most - fits > 1;) {
     const std::size_t middle = fits + (most - fits) / 2;
@@ -395,6 +399,11 @@ std::vector<Decision> SchedulingQueue::DecideFewer(const ClusterState& cluster, 
     decisions[0] = std::move(decision);
   }
   return decisions;
+}
+
+bool SchedulingQueue::OthersEndFor(const GangRef& ref) const {
+  const auto promise = PromiseTo(ref);
+  return promise != nullptr && promise->kind == PromiseKind::kPreempt;
 }
 
 // Says of the gangs that their queues have denied a start in this round.

@@ -142,6 +142,8 @@ class SchedulingQueue {
   std::shared_ptr<const Promise> PromiseTo(const GangRef& ref) const {
     return promises_ == nullptr ? nullptr : promises_->Find(ref);
   }
+  // Returns whether others end, or have ended, to make room for the waiting gang.
+  bool OthersEndFor(const GangRef& ref) const;
   std::size_t size() const { return waiting_.size(); }
   // Returns whether Plan() has something to do.
   bool has_active() const { return lines_.has_next() || !freed_.empty() || MayPromise(); }
