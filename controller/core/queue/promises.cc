@@ -1,6 +1,7 @@
 #include "controller/core/queue/promises.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
 
@@ -48,6 +49,38 @@ bool IsThere(const Holding& holding, const ClusterState& cluster) {
   return there;
 }
 
+// The cores that a holding occupies of a node, by chip.
+struct CoreUse {
+  std::array<std::uint8_t, kChipsPerNode> cores{};
+  std::array<std::uint8_t, kChipsPerNode> lnc{};  // 0: the whole chip
+};
+
+CoreUse CoresOf(const Holding& holding, const Node& node) {
+  CoreUse use;
+  for (const Holding::HeldDevice& device : holding.devices) {
+    if (device.admin_access || device.node != node.name) continue;
+    const DeviceRole role = node.RoleNamed(device.device);
+    if (role.kind == DeviceKind::kNode) use.cores.fill(0xff);
+    if (role.kind == DeviceKind::kChip) use.cores[role.chip] = 0xff;
+    if (role.kind != DeviceKind::kCore) continue;
+    use.cores[role.chip] |= role.cores;
+    use.lnc[role.chip] = role.lnc;
+  }
+  return use;
+}
+
+// Returns whether only one of the holdings can have its devices of the node: they share a core, or
+// a chip whose cores they want in two sizes.
+bool ExcludeEachOther(const Holding& a, const Holding& b, const Node& node) {
+  const CoreUse of_a = CoresOf(a, node);
+  const CoreUse of_b = CoresOf(b, node);
+  for (std::size_t chip = 0; chip < of_a.cores.size(); ++chip) {
+    if (of_a.cores[chip] == 0 || of_b.cores[chip] == 0) continue;
+    if ((of_a.cores[chip] & of_b.cores[chip]) != 0 || of_a.lnc[chip] != of_b.lnc[chip]) return true;
+  }
+  return false;
+}
+
 // Returns when the hardware of the promise is free of others as far as is known: the earliest time
 // of all when it is free, WallTime::max() without a known time.
 WallTime FreeAt(const Promise& promise, const ClusterState& cluster) {
@@ -57,6 +90,7 @@ WallTime FreeAt(const Promise& promise, const ClusterState& cluster) {
       const NodeState& node = cluster.node(id);
       for (const auto& other : node.holdings) {
         if ((ChipsOf(*other, *node.node) & chips) == 0) continue;
+        if (!ExcludeEachOther(*holding, *other, *node.node)) continue;
         free_at = std::max(free_at, other->end.value_or(WallTime::max()));
       }
     });
@@ -64,7 +98,14 @@ WallTime FreeAt(const Promise& promise, const ClusterState& cluster) {
   return free_at;
 }
 
-// Returns whether both promise the same chips at some time.
+// Returns whether a holding of the promise excludes the other holding on the node.
+bool Excludes(const Promise& promise, const Holding& other, const Node& node) {
+  return std::ranges::any_of(promise.holdings, [&](const auto& holding) {
+    return ExcludeEachOther(*holding, other, node);
+  });
+}
+
+// Returns whether both promise the same hardware at some time.
 bool Overlap(const Promise& a, const Promise& b, const ClusterState& cluster) {
   if (a.from >= b.until || b.from >= a.until) return false;
   absl::flat_hash_map<NodeId, std::uint16_t> chips_of_a;
@@ -76,7 +117,8 @@ bool Overlap(const Promise& a, const Promise& b, const ClusterState& cluster) {
   for (const auto& holding : b.holdings) {
     ForEachNode(*holding, cluster, [&](NodeId id, std::uint16_t chips) {
       const auto found = chips_of_a.find(id);
-      shared = shared || (found != chips_of_a.end() && (found->second & chips) != 0);
+      if (shared || found == chips_of_a.end() || (found->second & chips) == 0) return;
+      shared = Excludes(a, *holding, *cluster.node(id).node);
     });
   }
   return shared;
@@ -136,7 +178,8 @@ std::vector<std::shared_ptr<const Holding>> PromisedHoldings(const GangSpec& gan
   std::vector<std::shared_ptr<const Holding>> holdings = placement.Holdings(gang, now);
   for (auto& holding : holdings) {
     Holding kept = *holding;
-    kept.claim_uid = "kept for " + kept.claim_uid;  // others may use the same claim
+    // Pods of several gangs may use one claim, and each gang is promised devices for the claim.
+    kept.claim_uid = "kept for " + kept.holder + ", " + kept.claim_uid;
     kept.holder = "what is promised to " + kept.holder;
     kept.end.reset();
     holding = std::make_shared<const Holding>(std::move(kept));
