@@ -19,6 +19,7 @@
 #include "tests/sim/block_checks.h"
 #include "tests/sim/controller_host.h"
 #include "tests/sim/fit_oracle.h"
+#include "tests/sim/promise_checks.h"
 #include "tests/sim/queue_checks.h"
 #include "tests/sim/virtual_node.h"
 #include "tests/sim/window_checks.h"
@@ -31,23 +32,36 @@ using Nodes = std::vector<std::unique_ptr<VirtualNode>>;
 class Checks final : public DecisionWatcher {
  public:
   Checks(World& world, ApiHost& api, const Nodes& nodes)
-      : world_(world), api_(api), nodes_(nodes), blocks_(world, api) {}
+      : world_(world),
+        api_(api),
+        nodes_(nodes),
+        blocks_(world, api),
+        promises_(world),
+        use_(world) {}
 
   void AfterStep();
   void OnDecided(const controller::GangDecision& decision,
                  const controller::ClusterState& view) override;
-  void OnBegin(const std::string& controller) override { blocks_.OnBegin(controller); }
+  void OnBegin(const std::string& controller) override {
+    blocks_.OnBegin(controller);
+    promises_.OnBegin();
+  }
   void OnStep(const std::string& controller, const controller::Snapshot& snapshot) override {
     blocks_.OnStep(controller, snapshot);
+    promises_.OnStep(snapshot);
     if (world_.swarm.queues && world_.swarm.one_process) {
       limits_.AfterStep(world_, snapshot);
     }
+    // The clock of worlds with Capacity Blocks is set, and only one disk knows all use.
+    if (world_.swarm.purchases == 0 && world_.swarm.one_process) use_.OnStep(snapshot);
   }
   void OnPlaced(const controller::GangDecision& decision,
                 const controller::Snapshot& snapshot) override {
     blocks_.OnDecided(decision, snapshot);
     if (world_.swarm.windows) CheckWindows(world_, decision);
+    promises_.OnPlaced(decision, snapshot);
   }
+  void OnUndoing(const controller::GangUndoing& undoing) override { promises_.OnUndoing(undoing); }
   void OnBlockDeleted(const std::string& name) override { blocks_.OnDeleted(name); }
   BlockChecks& blocks() { return blocks_; }
   void OnBound(const controller::GangDecision& decision, std::size_t pod) override;
@@ -101,6 +115,8 @@ class Checks final : public DecisionWatcher {
   const Nodes& nodes_;
   LimitChecks limits_;
   BlockChecks blocks_;
+  PromiseChecks promises_;
+  UseChecks use_;
   int life_ = 0;
   std::int64_t version_ = 0;
   std::map<std::string, std::vector<Core>> cores_of_claim_;  // by key "ns/name"

@@ -86,6 +86,7 @@ void Checks::AtRest(const controller::Snapshot& snapshot, controller::Journal& j
   CheckNodes(snapshot);
   CheckWaiting(snapshot);
   blocks_.AtRest(snapshot);
+  promises_.AtRest(snapshot);
   if (world_.swarm.queues) CheckCounts(world_, snapshot);
 }
 

@@ -122,7 +122,7 @@ bool ControllerHost::Begin() {
   watcher_.OnBegin(name_);
   const absl::Status loaded =
       journal_->Load([this](controller::Sequence sequence, std::string_view bytes) {
-        return core_->Restore(sequence, bytes);
+        return core_->Restore(sequence, Counted(bytes));
       });
   if (absl::IsDataLoss(loaded)) {
     world_.Fail("the journal does not come back: {}",
@@ -138,7 +138,14 @@ bool ControllerHost::Begin() {
       no_sleep_, Rng(0), [](const std::string&) {},
       [this](const std::string& why) { LoseHistory(why); });
   if (world_.swarm.queues) {
-    for (auto& queue : QueuesOfWorlds()) commands_.push_back(controller::QueueSeen{queue});
+    for (const auto& queue : QueuesOfWorlds()) {
+      auto told = std::make_shared<controller::QueueSpec>(*queue);
+      if (world_.plant == Plant::kForgetLimit) {
+        told->limit.clear();
+        told->most_running.reset();
+      }
+      commands_.push_back(controller::QueueSeen{std::move(told)});
+    }
   }
   if (world_.swarm.calendars) {
     commands_.push_back(controller::QueueCalendarSeen{CalendarOfWorlds()});
@@ -152,6 +159,16 @@ bool ControllerHost::Begin() {
   WakeWatches();
   WakeCore(std::chrono::milliseconds(1));
   return true;
+}
+
+// Returns the entry of the journal; with the planted mistake a sum of use that has too much.
+std::string ControllerHost::Counted(std::string_view bytes) const {
+  const bool is_sum = controller::IsUsageEntry(bytes) && !controller::IsQueueUseEntry(bytes);
+  if (world_.plant != Plant::kCountTwice || !is_sum) return std::string(bytes);
+  auto usage = controller::DecodeUsage(bytes);
+  if (!usage.ok()) return std::string(bytes);
+  for (auto& one : usage->sum.types) one.eighth_ms *= 2;
+  return controller::EncodeUsage(*usage);
 }
 
 // As in controller/run/cluster_loop.cc.
@@ -279,6 +296,9 @@ void ControllerHost::Give(const std::vector<controller::OrderAnswer>& answers) {
 std::vector<controller::Decision> ControllerHost::Plan(const controller::ClusterState& view,
                                                        const controller::Queue& queue, WallTime now,
                                                        controller::Explaining explaining) {
+  if (world_.plant == Plant::kForgetPromise) {
+    return planner_->Plan(WithoutPromises(view), queue, now, explaining);
+  }
   if (world_.plant != Plant::kForgetHolding) {
     return planner_->Plan(view, queue, now, explaining);
   }
@@ -306,6 +326,7 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
       watcher_.OnPlaced(*prepared->decision, *core_->snapshot());
     } else if (const auto* undoing = std::get_if<controller::GangUndoing>(&*record)) {
       world_.Meet("gang undone");
+      watcher_.OnUndoing(*undoing);
       if (world_.verbose) fmt::print("undoing run {}: {}\n", undoing->run, undoing->reason);
       if (undoing->reason == controller::GangRuns::kGivenToOthers && api_.rollbacks() == 0) {
         world_.Fail("run {} is undone for others, and no backup was restored", undoing->run);
@@ -314,6 +335,16 @@ void ControllerHost::ShowDecisions(const controller::JournalBatch& batch) {
       world_.Meet("gang bound");
     }
   }
+}
+
+controller::ClusterState ControllerHost::WithoutPromises(const controller::ClusterState& view) {
+  std::vector<std::string> kept;
+  view.ForEachHolding([&](const controller::Holding& holding) {
+    if (holding.claim_uid.starts_with("kept for ")) kept.push_back(holding.claim_uid);
+  });
+  controller::ClusterState blind = view;
+  for (const std::string& uid : kept) blind.Release(uid);
+  return blind;
 }
 
 // Writes of a planted mistake: answered as done, but not carried out.

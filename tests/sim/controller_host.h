@@ -44,6 +44,7 @@ class DecisionWatcher {
   virtual void OnStep(const std::string& controller, const controller::Snapshot& snapshot) = 0;
   virtual void OnPlaced(const controller::GangDecision& decision,
                         const controller::Snapshot& snapshot) = 0;
+  virtual void OnUndoing(const controller::GangUndoing& undoing) = 0;
   // A deletion of a CapacityBlock was accepted.
   virtual void OnBlockDeleted(const std::string& name) = 0;
   virtual void OnBound(const controller::GangDecision& decision, std::size_t pod) = 0;
@@ -115,6 +116,9 @@ class ControllerHost {
   std::vector<controller::Decision> Plan(const controller::ClusterState& view,
                                          const controller::Queue& queue, WallTime now,
                                          controller::Explaining explaining);
+  // Returns the view with the hardware of promises free (Plant::kForgetPromise).
+  static controller::ClusterState WithoutPromises(const controller::ClusterState& view);
+  std::string Counted(std::string_view bytes) const;
   void ShowDecisions(const controller::JournalBatch& batch);
   void Issue(const std::shared_ptr<const controller::ApiWrite>& write);
   void Send(const std::shared_ptr<const controller::ApiWrite>& write);

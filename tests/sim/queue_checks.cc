@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <string>
@@ -68,28 +69,83 @@ std::shared_ptr<const controller::QueueCalendarSpec> CalendarOfWorlds() {
   return calendar;
 }
 
+namespace {
+
+// Returns the limit of the queue, or what the period gives in its place ("calendar/period").
+controller::ChipCounts LimitInForce(const QueueSpec& spec, const std::string& period) {
+  if (period.empty()) return spec.limit;
+  const auto calendar = CalendarOfWorlds();
+  for (const controller::QueuePeriod& one : calendar->periods) {
+    const auto numbers = one.queues.find(spec.name);
+    if (!period.ends_with("/" + one.name) || numbers == one.queues.end()) continue;
+    return numbers->second.limit.value_or(spec.limit);
+  }
+  return spec.limit;
+}
+
+}  // namespace
+
 void LimitChecks::AfterStep(World& world, const controller::Snapshot& snapshot) {
   const auto before = std::exchange(held_, {});
-  snapshot.queues.ForEach([&](const std::string& name, const auto& view) {
-    held_[name] = view->held;
-    if (view->spec == nullptr) return;
-    if (!view->period.empty()) world.Meet("a calendar moves a queue");
-    const auto was = before.find(name);
-    for (const auto& [type, limit] : view->spec->limit) {
-      const auto held = view->held.find(type);
-      if (held == view->held.end() || held->second <= limit) continue;
+  for (const auto& spec : QueuesOfWorlds()) {
+    const auto* found = snapshot.queues.Find(spec->name);
+    if (found == nullptr) continue;
+    const controller::QueueView& view = **found;
+    held_[spec->name] = view.held;
+    if (!view.period.empty()) world.Meet("a calendar moves a queue");
+    const auto was = before.find(spec->name);
+    for (const auto& [type, limit] : LimitInForce(*spec, view.period)) {
+      const auto held = view.held.find(type);
+      if (held == view.held.end() || held->second <= limit) continue;
       if (was != before.end() && was->second.contains(type) &&
           held->second <= was->second.at(type)) {
         continue;
       }
-      world.Fail("queue {} holds {} chips of {}, and its limit is {}", name, held->second, type,
-                 limit);
+      world.Fail("queue {} holds {} chips of {}, and its limit is {}", spec->name, held->second,
+                 type, limit);
     }
-    if (view->spec->most_running && view->running > *view->spec->most_running) {
-      world.Fail("queue {} runs {} gangs of at most {}", name, view->running,
-                 *view->spec->most_running);
+    if (spec->most_running && view.running > *spec->most_running) {
+      world.Fail("queue {} runs {} gangs of at most {}", spec->name, view.running,
+                 *spec->most_running);
+    }
+  }
+}
+
+void UseChecks::OnStep(const controller::Snapshot& snapshot) {
+  if (!snapshot.synced) return;
+  const WallTime now = world_.ControllersNow();
+  const double passed = std::chrono::duration<double>(now - last_).count();
+  for (const auto& [queue, eighths] : held_) {
+    most_[queue] += std::max(0.0, passed) * static_cast<double>(eighths);
+  }
+  last_ = now;
+  held_.clear();
+  snapshot.gangs.ForEach([&](const auto&, const auto& gang) {
+    if (gang->decision == nullptr) return;
+    std::int64_t& held = held_[gang->decision->queue];
+    for (const auto& claim : gang->decision->claims) {
+      for (const auto& result : claim.allocation.results) {
+        if (result.driver != controller::kNeuronDriver) continue;
+        // A node's device is all of the node's chips.
+        const bool node = result.device == "neuron-node";
+        held += controller::kEighthsOfChip * (node ? controller::kChipsPerNode : 1);
+      }
     }
   });
+  std::map<std::string, double> counted;
+  snapshot.gang_usage.ForEach([&](const controller::UsageKey& key, const auto& sum) {
+    const controller::UsageSum until = sum.UpTo(now);
+    for (const auto& one : until.types) {
+      counted[key.queue] += static_cast<double>(one.eighth_ms) / 1000;
+    }
+  });
+  constexpr double kSlack = 1 + 64 * controller::kEighthsOfChip;  // a second of all chips
+  for (const auto& [queue, eighths] : counted) {
+    if (eighths > 1) world_.Meet("use counted");
+    if (eighths <= most_[queue] + kSlack) continue;
+    world_.Fail("queue {} has used {:.0f} chip-seconds at most, and {:.0f} are counted", queue,
+                most_[queue] / controller::kEighthsOfChip, eighths / controller::kEighthsOfChip);
+  }
 }
 
 void CheckCounts(World& world, const controller::Snapshot& snapshot) {

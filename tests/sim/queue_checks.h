@@ -1,10 +1,12 @@
-// The queues of simulated worlds, and a check that none holds more than its limit.
+// The queues of simulated worlds; checks of the queues' limits, and of the use of chips, of which
+// none counts twice.
 //
 // Thread safety: one thread.
 
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +36,20 @@ class LimitChecks {
 
  private:
   std::map<std::string, controller::ChipCounts> held_;  // after the last step
+};
+
+// Adds up the longest use of chips by the controller's decisions, and fails the world when the
+// controller counts more. Chips are held on while a controller is dead.
+class UseChecks {
+ public:
+  explicit UseChecks(World& world) : world_(world) {}
+  void OnStep(const controller::Snapshot& snapshot);
+
+ private:
+  World& world_;
+  std::map<std::string, double> most_;        // eighths times seconds, by queue
+  std::map<std::string, std::int64_t> held_;  // eighths since the last step, by queue
+  WallTime last_{};
 };
 
 // Fails the world when a queue counts other gangs than those that run. Holds at rest.

@@ -22,6 +22,10 @@ using std::chrono::seconds;
 // Longer than every time-out, retry and grace period of the parts, one after the other.
 constexpr seconds kSettle{300};
 
+// A world is quiet when no pod changes for this time: longer than the longest grace of a pod.
+constexpr seconds kQuiet{25};
+constexpr int kLooksMost = 60;
+
 class Simulation {
  public:
   Simulation(std::uint64_t seed, const RunOptions& options) : world_(seed, options.plant) {
@@ -36,6 +40,7 @@ class Simulation {
     RunUntil(world_.events.elapsed() + world_.swarm.chaos);
     Repair();
     RunUntil(world_.events.elapsed() + kSettle);
+    WaitForQuiet();
     if (world_.failure) return;
     if (Leader() == nullptr) return world_.Fail("no controller decides any more");
     if (!buyers_.AllAnswered()) return world_.Fail("an order with a token has no answer");
@@ -81,7 +86,7 @@ class Simulation {
     bool restarting = false;
   };
 
-  // The one that decides; nullptr when none does.
+  // Returns the seat whose controller decides; nullptr without one.
   Seat* Leader() {
     for (const auto& seat : seats_) {
       if (seat->host.up()) return seat.get();
@@ -189,6 +194,22 @@ class Simulation {
     checks_.AfterStep();
   }
 
+  // Gangs with a maxRuntime end at any time: waits until no pod changes.
+  void WaitForQuiet() {
+    if (!world_.swarm.ends_known) return;
+    const auto pods = [this] {
+      std::string all;
+      if (!api_.up()) return all;
+      for (const auto& object : api_.objects().List({"", "pods"}, "").objects) all += object->bytes;
+      return all;
+    };
+    for (int i = 0; i < kLooksMost && !world_.failure; ++i) {
+      const std::string before = pods();
+      RunUntil(world_.events.elapsed() + kQuiet);
+      if (before == pods()) return;
+    }
+  }
+
   void StopApi() {
     world_.Mix("API server stops");
     api_.Stop(world_.rng.Chance(1, 2));
@@ -237,8 +258,8 @@ class Simulation {
     world_.events.After(RestartDelay(), Urgency::kNormal, [this, &seat] {
       seat.restarting = false;
       if (seat.host.running()) return;
-      // The lease of a backup may say that this one leads, which the leader of now has not heard
-      // of: docs/design/0011-restored-api.md. No two coincidences at once.
+      // The lease of a backup may name this controller, and the leader of now does not know:
+      // docs/design/0011-restored-api.md. No two coincidences at once.
       const bool restored_lately =
           rolled_back_at_ > Duration(0) && world_.events.elapsed() < rolled_back_at_ + seconds(15);
       if (restored_lately) return Restart(seat);

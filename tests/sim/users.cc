@@ -157,12 +157,18 @@ void Users::SubmitGang(const std::string& name) {
   if (spec["failurePolicy"] == "Replace") spec["startWithin"] = "60s";
   if (world_.rng.Chance(1, 8)) spec["startWithin"] = "20s";
   // The checks of blocks know nothing of borrowing gangs.
-  if (world_.swarm.purchases == 0 && world_.rng.Chance(1, 4)) spec["preemptible"] = true;
+  const bool preemptible = world_.rng.Chance(1, world_.swarm.ends_known ? 2 : 4);
+  if (world_.swarm.purchases == 0 && preemptible) spec["preemptible"] = true;
   if (world_.swarm.purchases > 0 && world_.rng.Chance(1, 3)) {
     spec["capacityBlock"] = fmt::format("block{}", 1 + world_.rng.Below(8));
   }
   if (world_.swarm.queues && world_.rng.Chance(4, 5)) {
     spec["queue"] = QueueNames()[world_.rng.Below(QueueNames().size())];
+  }
+  std::optional<std::uint64_t> longest;
+  if (world_.swarm.ends_known && world_.rng.Chance(7, 8)) {
+    longest = 60 + world_.rng.Below(180);
+    spec["maxRuntime"] = fmt::format("{}s", *longest);
   }
   Object gang = Gang(name, std::move(spec));
   gang.body["metadata"]["annotations"] = {{kChipsPerPod, std::to_string(kind.chips)}};
@@ -170,9 +176,12 @@ void Users::SubmitGang(const std::string& name) {
   if (world_.swarm.nics && world_.rng.Chance(1, 2)) AddNics(objects[1].body);
   json annotations = json::object();
   AddRuntime(annotations);
+  // Some run for longer than they may.
+  if (longest) annotations[kRunsFor] = std::to_string(1 + world_.rng.Below(*longest + 20));
   if (world_.rng.Chance(1, 2)) {
     Object pod = Member(name, 0, json{{"resourceClaimTemplateName", name}});
     pod.body["metadata"].erase("name");
+    if (longest) pod.body["metadata"]["annotations"] = annotations;
     Job& job = jobs_[name];
     job = {.members = kind.members * slices, .attempt = 0, .pod = std::move(pod.body)};
     Post(std::move(objects));
@@ -181,7 +190,7 @@ void Users::SubmitGang(const std::string& name) {
   }
   for (int i = 0; i < kind.members * slices; ++i) {
     Object pod = Member(name, i, json{{"resourceClaimTemplateName", name}});
-    if (world_.rng.Chance(2, 3)) pod.body["metadata"]["annotations"] = annotations;
+    if (longest || world_.rng.Chance(2, 3)) pod.body["metadata"]["annotations"] = annotations;
     objects.push_back(std::move(pod));
   }
   Post(std::move(objects));

@@ -69,6 +69,12 @@ std::string_view PlantName(Plant plant) {
       return "ignore-lease";
     case Plant::kSkipBlockStatus:
       return "skip-block-status";
+    case Plant::kForgetPromise:
+      return "forget-promise";
+    case Plant::kForgetLimit:
+      return "forget-limit";
+    case Plant::kCountTwice:
+      return "count-twice";
   }
   return "";
 }
@@ -103,6 +109,8 @@ Swarm Swarm::Draw(Rng& rng) {
   swarm.queues = rng.Chance(1, 3);
   swarm.calendars = swarm.queues && rng.Chance(1, 2);
   swarm.windows = swarm.queues && swarm.one_process && swarm.purchases == 0;
+  swarm.ends_known = swarm.purchases == 0 && rng.Chance(1, 2);
+  if (swarm.ends_known) swarm.CrowdOut(rng);
   if (swarm.one_process) return swarm;
   swarm.controllers = 1 + static_cast<int>(rng.Below(2));
   for (const Mishap& mishap : kClusterMishaps) swarm.*mishap.odds = Maybe(rng, mishap.most);
@@ -112,6 +120,19 @@ Swarm Swarm::Draw(Rng& rng) {
     swarm.lost_disk = 0;
   }
   return swarm;
+}
+
+// Many gangs on little hardware, of which little fails: gangs wait for each other's ends.
+void Swarm::CrowdOut(Rng& rng) {
+  ultra_servers = UpTo(rng, 1);
+  lone_instances = ultra_servers == 0 ? 1 + UpTo(rng, 1) : 0;
+  small_nodes = 0;
+  submissions = 16 + UpTo(rng, 24);
+  needs = false;
+  for (int Swarm::*odds : {&Swarm::break_chip, &Swarm::break_link, &Swarm::node_away,
+                           &Swarm::node_removed, &Swarm::node_forgotten, &Swarm::node_lies}) {
+    this->*odds /= 16;
+  }
 }
 
 void Swarm::Provoke(Plant plant) {
@@ -137,6 +158,19 @@ void Swarm::Provoke(Plant plant) {
     rollback = 0;
     crash = 60;
     lost_disk = 600;
+  } else if (plant == Plant::kForgetPromise) {
+    purchases = 0;
+    ends_known = true;
+  } else if (plant == Plant::kForgetLimit || plant == Plant::kCountTwice) {
+    queues = queues || plant == Plant::kForgetLimit;
+    one_process = true;
+    controllers = 1;
+    rollback = stall = 0;  // of worlds in which the API server is another process
+    purchases = 0;
+    crash = 40;
+    // Gangs of one queue run beside each other.
+    ultra_servers = 2;
+    submissions = 60;
   }
 }
 

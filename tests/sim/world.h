@@ -35,8 +35,11 @@ enum class Plant : std::uint8_t {
   kAcceptOverlap,    // the plugin prepares claims that it should refuse
   kIgnoreLease,      // a controller writes on after its lease
   kSkipBlockStatus,  // a block's status is reported as written and never is
+  kForgetPromise,    // the planner sees promised hardware as free
+  kForgetLimit,      // the core is told of queues without their limits
+  kCountTwice,       // a start counts some use again that is in the journal
 };
-inline constexpr int kPlants = 10;
+inline constexpr int kPlants = 13;
 std::string_view PlantName(Plant plant);
 
 // Chances are in thousandths.
@@ -53,6 +56,7 @@ struct Swarm {
   bool queues = false;       // gangs wait in queues with limits (queue_checks.h)
   bool calendars = false;    // … whose numbers move with the time
   bool windows = false;      // hardware is kept for maintenance for a while (window_checks.h)
+  bool ends_known = false;   // most gangs have a maxRuntime (promise_checks.h)
   int purchases = 0;         // of Capacity Blocks; 0: nobody buys
   Duration payment_delay{};  // of simulated payments
   Duration chaos{};          // how long objects arrive and hardware breaks
@@ -87,6 +91,7 @@ struct Swarm {
   int move_clock = 0;  // of the controllers: Capacity Blocks live by it
 
   static Swarm Draw(Rng& rng);
+  void CrowdOut(Rng& rng);
   // Makes faults likely that show the mistake: a mistake in an undoing needs failures.
   void Provoke(Plant plant);
 };

@@ -1,5 +1,5 @@
-// Storms of preemption that users of other schedulers have met, replayed in a core with all its
-// parts. Each test is named after the report, and after what must hold here instead.
+// Storms of preemption from reports about other schedulers, replayed in a core with all parts. A
+// test has the name of the report, and says the outcome here.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ class StormsTest : public ::testing::Test {
   int LivePods(const std::string& gang) const { return CountPods(gang, /*bound_only=*/false); }
   int BoundPodsOf(const std::string& gang) const { return CountPods(gang, /*bound_only=*/true); }
   void Settle(bool controllers = true) { ASSERT_TRUE(world_.Settle(3000, controllers)); }
-  // Lets three hours pass, in which new pods come as soon as some have ended.
+  // Lets three hours pass. New pods come as soon as some pods have ended.
   void LetHoursPass() {
     for (int minute = 0; minute < 180; ++minute) {
       world_.MoveTo(world_.Time().wall + minutes(1));
@@ -126,8 +126,8 @@ TEST_F(StormsTest, Kueue7101AShareIsTakenBackOnceAndNothingBeyondTheShare) {
   EXPECT_THAT(world_.api.faults, IsEmpty());
 }
 
-// A gang that fits nowhere stands before the gang that others end for. Whoever had ended went
-// before both, and came back to its old place.
+// A gang that fits nowhere stands before the preemptor. Victims that had ended went before both
+// gangs, and came back to the old place.
 TEST_F(StormsTest, Kueue7157AGangThatFitsNowhereDoesNotLetVictimsComeBack) {
   AddNodes(2);
   AddQueue("owner", 32);
@@ -161,7 +161,7 @@ TEST_F(StormsTest, Kueue7157AGangThatFitsNowhereDoesNotLetVictimsComeBack) {
 }
 
 // A queue far beyond its share ended gangs of a queue within its share, because all victims had
-// places elsewhere. They lost their work for a request an eighth of their size.
+// places elsewhere. The victims lost their work for a request of an eighth of their size.
 TEST_F(StormsTest, Kai1565AQueueBeyondItsShareEndsNobodyEvenWhereVictimsFitElsewhere) {
   AddNodes(3);
   AddQueue("over", 4);
@@ -179,8 +179,8 @@ TEST_F(StormsTest, Kai1565AQueueBeyondItsShareEndsNobodyEvenWhereVictimsFitElsew
   EXPECT_THAT(world_.api.faults, IsEmpty());
 }
 
-// Two gangs that begin with one pod and may have five, in two queues, on hardware for four pods:
-// each ended the other for the pods that it still lacked.
+// Two gangs of at least one pod and at most five, in two queues, on hardware for four pods: each
+// gang ended the other for further pods.
 TEST_F(StormsTest, Volcano3869GangsThatMayHaveMorePodsDoNotTakeThemFromEachOther) {
   AddNodes(1);
   AddQueue("left", 8);
