@@ -135,10 +135,10 @@ absl::StatusOr<std::shared_ptr<const GangSpec>> WantedIn(const Snapshot& snapsho
     return GangOfRequest(*request, {"defragmentation", "question"});
   }
   const auto* view = snapshot.gangs.Find(GangRef{*spec.for_gang, false});
-  if (view == nullptr || (*view)->wanted == nullptr) {
+  if (view == nullptr || (*view)->spec == nullptr) {
     return FailedPrecondition("gang {} does not wait for hardware", ToString(*spec.for_gang));
   }
-  return (*view)->wanted;
+  return (*view)->spec;
 }
 
 ordered_json PlanJson(const absl::StatusOr<MovePlan>& plan) {

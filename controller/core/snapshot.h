@@ -20,9 +20,11 @@
 #include "controller/core/facts/gang_membership.h"
 #include "controller/core/facts/gang_status.h"
 #include "controller/core/journal/gang_decision.h"
+#include "controller/core/queue/end_terms.h"
 #include "controller/core/queue/movable_run.h"
 #include "controller/core/queue/service_place.h"
 #include "controller/model/cluster.h"
+#include "controller/model/gang.h"
 #include "controller/model/persistent.h"
 #include "controller/reserve/block_time.h"
 #include "controller/reserve/block_view.h"
@@ -47,7 +49,8 @@ struct GangView {
   std::optional<WallTime> waits_since;        // waits for a place alone: the object's creation
   std::string queue;                          // the queue of the gang's place or wait
   std::optional<ServicePlace> service;        // of a gang with all pods and without a place
-  std::shared_ptr<const GangSpec> wanted;     // of such a gang: the request
+  std::shared_ptr<const GangSpec> spec;       // likewise; else nullptr
+  std::optional<RunTerms> run;                // of a gang with a place, in no Capacity Block
   std::shared_ptr<const MovableRun> movable;  // of a bound gang; nullptr else
   bool neuron_workload = false;               // carries out a NeuronUltraServerWorkload
 };

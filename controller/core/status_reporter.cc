@@ -232,6 +232,7 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
   if (run != nullptr) {
     view->decision = run->shared_decision();
     view->bound_pods = run->bound_pods();
+    if (run->decision().reservation.empty()) view->run = RunTermsOf(*run, from_.facts);
     if (run->phase() != RunPhase::kUndoing) {
       view->predicted_all_reduce = PredictedAllReduce(*view->decision);
     }
@@ -245,7 +246,7 @@ void StatusReporter::Show(const GangRef& ref, const Now& now) {
   if (run == nullptr && waiting->spec != nullptr) {
     view->waits_since = waiting->spec->created;
     view->service = PlaceOf(ref, *waiting->spec);
-    view->wanted = waiting->spec;
+    view->spec = waiting->spec;
   }
   if (const auto workload = ref.single ? nullptr : from_.facts.workloads.Find(ref.key)) {
     view->neuron_workload = TroubleOf(*workload, from_.facts).empty();

@@ -19,10 +19,13 @@ namespace {
 // gang within this.
 constexpr std::chrono::seconds kBindingMostOnTestClock{5};
 
+std::chrono::seconds BindingOf(const BlockUse& use) {
+  return use.scale == 1 ? kBindingMost : kBindingMostOnTestClock;
+}
+
 // Returns by when the last pod of a gang with a maxRuntime has gone.
 WallTime GoneBy(const GangSpec& gang, const BlockUse& use, WallTime now) {
-  const auto binding = use.scale == 1 ? kBindingMost : kBindingMostOnTestClock;
-  return EndOf(now, *gang.max_runtime + binding + gang.grace);
+  return EndOf(now, *gang.max_runtime + BindingOf(use) + gang.grace);
 }
 
 // Returns whether the hardware may be lent to the gang for long enough.
@@ -41,6 +44,13 @@ bool BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now) 
   if (use.spare && !gang.max_runtime) return false;
   if (!use.kept_from) return true;
   return gang.max_runtime && GoneBy(gang, use, now) <= *use.kept_from;
+}
+
+std::optional<std::chrono::seconds> LongestRuntime(const BlockUse& use, const GangSpec& gang,
+                                                   WallTime now) {
+  if (!use.kept_from || !use.reservation.empty()) return std::nullopt;
+  const auto left = std::chrono::floor<std::chrono::seconds>(*use.kept_from - now);
+  return left - BindingOf(use) - gang.grace;
 }
 
 std::optional<std::vector<DomainId>> DomainsOfBlock(const ClusterState& state,

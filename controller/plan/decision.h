@@ -39,6 +39,10 @@ inline constexpr std::chrono::seconds kBindingMost{60};
 // own block, on hardware that is not kept for others before its end, or as a preemptible gang on
 // lent hardware.
 bool BlocksAdmit(const DomainState& domain, const GangSpec& gang, WallTime now);
+// Returns the longest maxRuntime with which the gang may use hardware that is kept for a block;
+// nullopt where none is kept.
+std::optional<std::chrono::seconds> LongestRuntime(const BlockUse& use, const GangSpec& gang,
+                                                   WallTime now);
 // Returns the domains of the gang's block; nullopt when the gang runs in no block.
 std::optional<std::vector<DomainId>> DomainsOfBlock(const ClusterState& state,
                                                     const GangSpec& gang);

@@ -47,9 +47,6 @@
 
 namespace tahoma::controller {
 
-// Eighths of chips by instance type: a core of a Trainium2 is an eighth.
-using Eighths = std::map<std::string, std::int64_t>;
-
 // Why a gang may not start.
 struct QueueDenial {
   enum class Kind : std::uint8_t { kStopped, kLimit, kLent, kComing };

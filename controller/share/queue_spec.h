@@ -27,6 +27,8 @@ namespace tahoma::controller {
 
 // Chips by instance type.
 using ChipCounts = std::map<std::string, std::int64_t>;
+// Eighths of chips by instance type: a core of a Trainium2 is an eighth.
+using Eighths = std::map<std::string, std::int64_t>;
 
 inline constexpr const char* kDefaultQueue = "default";
 // The namespace that stands for all.

@@ -38,6 +38,7 @@ struct QueueView {
   std::int64_t waiting = 0;                  // gangs, here and in queues below
   std::int64_t running = 0;
   ChipCounts held;             // by running gangs, here and below, from the decision on
+  Eighths held_eighths;        // the same, with parts of chips
   ChipCounts borrowed;         // the part of `held` beyond the guarantee
   double used_chip_hours = 0;  // the past use that still counts
   double share = 0;            // the wanted part of the siblings' use, 0 to 1

@@ -7,6 +7,12 @@
 
 namespace tahoma::controller {
 
+void SetHolder(const GangSpec& gang, Promise& promise) {
+  promise.holder = gang.Describe();
+  promise.gang = gang.key;
+  promise.single_pod = gang.single_pod;
+}
+
 bool Meets(const Promise& promise, WallTime start, std::optional<std::chrono::seconds> runtime) {
   if (start >= promise.until) return false;
   return !runtime || promise.from < EndOf(start, *runtime) - kPromiseGrain;
@@ -23,6 +29,23 @@ WallTime GoneFrom(const GangSpec& gang, WallTime start) {
 bool Binds(const Promise& promise, const GangSpec& gang, WallTime start) {
   if (promise.kind != PromiseKind::kMaintenance) return Meets(promise, start, gang.max_runtime);
   return start < promise.until && promise.from < GoneFrom(gang, start);
+}
+
+std::string_view ToString(PromiseKind kind) {
+  switch (kind) {
+    case PromiseKind::kStart:
+      return "Start";
+    case PromiseKind::kPatience:
+      return "Patience";
+    case PromiseKind::kPreempt:
+      return "Preempt";
+    case PromiseKind::kMove:
+      return "Move";
+    case PromiseKind::kMaintenance:
+      return "Maintenance";
+  }
+  TAHOMA_CHECK(false);
+  return "";
 }
 
 std::string Describe(const Promise& promise) {

@@ -20,10 +20,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/model/cluster.h"
 #include "controller/model/gang.h"
+#include "controller/model/ids.h"
 #include "lib/base/clock.h"
 
 namespace tahoma::controller {
@@ -39,6 +41,9 @@ enum class PromiseKind : std::uint8_t {
 struct Promise {
   PromiseKind kind = PromiseKind::kStart;
   std::string holder;  // for people: "gang default/train"
+  // The holder, if a gang: the Gang's key, or that of a pod without a Gang.
+  std::optional<GangKey> gang = std::nullopt;
+  bool single_pod = false;
   // The time from which the hardware is the holder's; WallTime::min(): as the hardware comes free.
   WallTime from = WallTime::min();
   WallTime until = WallTime::max();  // the holder's latest end
@@ -50,6 +55,9 @@ struct Promise {
 // Promises are kept to this: pods start some seconds after their decision, and end some seconds
 // after their time. Slurm's backfill has the same grain (bf_resolution).
 inline constexpr std::chrono::seconds kPromiseGrain{60};
+
+// Makes the gang the holder of the promise.
+void SetHolder(const GangSpec& gang, Promise& promise);
 
 // Returns whether a gang that begins at `start` and ends within `runtime` (nullopt: perhaps never)
 // would run at a time of the promise, for longer than the grain.
@@ -63,6 +71,8 @@ WallTime GoneFrom(const GangSpec& gang, WallTime start);
 // time, so the grain of other promises does not count.
 bool Binds(const Promise& promise, const GangSpec& gang, WallTime start);
 
+// Returns "Start", "Patience", "Preempt", "Move" or "Maintenance".
+std::string_view ToString(PromiseKind kind);
 // Returns "it begins by 2026-12-01T09:00:00Z on us-0 4x4x4+0,0,0", or what else is kept where.
 std::string Describe(const Promise& promise);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "controller/core/blocks/block_hosts.h"
+#include "controller/core/forecast/move_question.h"
 #include "controller/plan/score.h"
 #include "lib/base/status.h"
 
@@ -54,14 +55,67 @@ ForeseenPlace Foresee(const GangSpec& gang, const Placement& placement, const Cl
   return place;
 }
 
-// Returns the fleet with all promises held but those beyond the gang's end.
-ClusterState WithPromises(const Snapshot& snapshot, const GangSpec& gang, WallTime now) {
-  ClusterState fleet = *snapshot.cluster;
+// Returns whether the promise would bind the gang, which has none: as Promises::Binding says, and
+// where the holder is no gang that waits.
+bool Binds(const Snapshot& snapshot, const Promise& promise, const GangSpec& gang, bool by_queue) {
+  if (!promise.gang) return true;
+  const auto* holder = snapshot.gangs.Find(GangRef{*promise.gang, promise.single_pod});
+  if (holder == nullptr || !(*holder)->service) return true;
+  if (*(*holder)->service < PlaceOf({gang.key, gang.single_pod}, gang)) return true;
+  if (!gang.reservation.empty()) return false;
+  return promise.kind == PromiseKind::kPreempt || (by_queue && (*holder)->queue != gang.queue);
+}
+
+std::vector<std::shared_ptr<const Promise>> BindingOn(const Snapshot& snapshot,
+                                                      const GangSpec& gang, bool by_queue) {
+  std::vector<std::shared_ptr<const Promise>> binding;
   for (const auto& promise : snapshot.promises) {
-    if (!Binds(*promise, gang, now)) continue;
+    if (Binds(snapshot, *promise, gang, by_queue)) binding.push_back(promise);
+  }
+  return binding;
+}
+
+// Returns the fleet with these promises held but those beyond the gang's end.
+ClusterState WithPromises(const Snapshot& snapshot,
+                          const std::vector<std::shared_ptr<const Promise>>& promises,
+                          const GangSpec& gang, WallTime now) {
+  ClusterState fleet = *snapshot.cluster;
+  for (const auto& promise : promises) {
+    if (!controller::Binds(*promise, gang, now)) continue;
     for (const auto& holding : promise->holdings) fleet.Hold(holding);
   }
   return fleet;
+}
+
+// Returns whether more cores of the holding's devices are in use in the fleet than in the snapshot.
+bool Differs(const Holding& holding, const ClusterState& fleet, const Snapshot& snapshot) {
+  return std::ranges::any_of(holding.devices, [&](const Holding::HeldDevice& device) {
+    const auto id = fleet.FindNode(device.node);
+    if (!id || fleet.node(*id).node == nullptr) return false;
+    const std::uint16_t chips = fleet.node(*id).node->ChipsNamed(device.device);
+    const auto& before = snapshot.cluster->node(*id).busy_cores;
+    const auto& now = fleet.node(*id).busy_cores;
+    for (std::size_t chip = 0; chip < now.size(); ++chip) {
+      if (((chips >> chip) & 1U) != 0 && now[chip] != before[chip]) return true;
+    }
+    return false;
+  });
+}
+
+// Returns the place, of many slices or nodes only the first.
+std::string ShortText(const Placement& placement) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> places;
+  for (const SlicePlacement& slice : placement.slices) places.push_back(slice.ToString());
+  for (const MemberPlacement& member : placement.members) {
+    if (!placement.slices.empty()) break;
+    if (places.empty() || places.back() != member.node) places.push_back(member.node);
+  }
+  const std::size_t named = std::min(places.size(), kNamed);
+  std::string text = fmt::format(
+      "{}", fmt::join(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(named), ", "));
+  if (places.size() > named) text += fmt::format(" and {} more", places.size() - named);
+  return text;
 }
 
 Forecast Waits(std::string message) {
@@ -76,8 +130,10 @@ Forecast Waits(std::string message) {
 // A snapshot's future: the ends of holdings and blocks, the promises, and the booked hosts.
 class WhatIf::Future {
  public:
-  Future(const Snapshot& snapshot, const GangSpec& gang, WallTime now)
+  Future(const Snapshot& snapshot, std::vector<std::shared_ptr<const Promise>> promises,
+         const GangSpec& gang, WallTime now)
       : snapshot_(snapshot),
+        promises_(std::move(promises)),
         time_(snapshot.block_time),
         profile_(snapshot.profile),
         runtime_(gang.max_runtime),
@@ -108,7 +164,7 @@ class WhatIf::Future {
                                 : std::int64_t{blocks_[what - kFirstBlock]->chips()};
     };
     parts.keep = [this](WallTime when, ClusterState& fleet) { KeepBooked(when, fleet); };
-    parts.promises = snapshot_.promises;
+    parts.promises = promises_;
     return Timeline(std::move(parts));
   }
 
@@ -205,6 +261,7 @@ class WhatIf::Future {
   }
 
   const Snapshot& snapshot_;
+  const std::vector<std::shared_ptr<const Promise>> promises_;  // that bind the gang
   const BlockTime time_;  // of profile and blocks; all else here is by the wall's clock
   TimeProfile profile_;
   const std::optional<std::chrono::seconds> runtime_;
@@ -224,18 +281,143 @@ std::optional<ForeseenPlace> WhatIf::PlaceIn(const ClusterState& state,
   return std::nullopt;
 }
 
-std::optional<Earliest> WhatIf::FindEarliest(const Future& future,
-                                             const std::shared_ptr<const GangSpec>& gang) {
-  const auto plan = [this](const ClusterState& fleet, const Queue& queue, WallTime when,
-                           Explaining explaining) {
-    return planner_.Plan(fleet, queue, when, explaining);
-  };
-  const auto start = future.MakeTimeline().FindEarliest(gang, plan);
-  if (!start) return std::nullopt;
-  return Earliest{.when = start->when,
-                  .exact = start->exact,
-                  .place = Foresee(*gang, start->placement, start->fleet, start->when)};
-}
+// A question about a gang outside of Capacity Blocks.
+class WhatIf::Question {
+ public:
+  Question(const Snapshot& snapshot, Planner& planner, WallTime now, AskFor what)
+      : snapshot_(snapshot),
+        now_(now),
+        what_(what),
+        queues_(snapshot, now),
+        plan_([&planner](const ClusterState& fleet, const Queue& queue, WallTime when,
+                         Explaining explaining) {
+          return planner.Plan(fleet, queue, when, explaining);
+        }) {}
+
+  Forecast Answer(const GangSpec& asked) {
+    auto gang = std::make_shared<GangSpec>(asked);
+    gang->created = now_;
+    const auto refusal = queues_.Enter(*gang);
+    const std::shared_ptr<const GangSpec> entered = std::move(gang);
+    Forecast forecast;
+    if (refusal) {
+      forecast = Waits(refusal->message);
+      forecast.by_queue = refusal->reason;
+    } else {
+      forecast = Look(entered, Explaining::kEach);
+    }
+    if (queues_.ordered()) forecast.queue = entered->queue;
+    if (forecast.now) return forecast;
+    if (!refusal) LookFurther(entered, forecast);
+    forecast.change = ChangeOf(entered, forecast);
+    return forecast;
+  }
+
+ private:
+  std::vector<std::shared_ptr<const Promise>> Binding(const GangSpec& gang) const {
+    return BindingOn(snapshot_, gang, queues_.ordered());
+  }
+
+  static Forecast Denied(const QueueDenial& denial) {
+    Forecast forecast = Waits(denial.message);
+    const bool stopped = denial.kind == QueueDenial::Kind::kStopped;
+    forecast.by_queue = stopped ? GangReason::kQueueStopped : GangReason::kQueueLimit;
+    return forecast;
+  }
+
+  // Looks where the gang would go now.
+  Forecast Look(const std::shared_ptr<const GangSpec>& gang, Explaining explaining) {
+    if (const auto denial = queues_.Deny(*gang)) return Denied(*denial);
+    const ClusterState fleet = WithPromises(snapshot_, Binding(*gang), *gang, now_);
+    std::vector<Decision> decisions = plan_(fleet, {gang}, now_, explaining);
+    Decision& decision = decisions.front();
+    Forecast forecast;
+    if (!decision.placement) {
+      forecast.blocked = std::move(decision.blocked);
+      return forecast;
+    }
+    const auto denial = queues_.Deny(*gang, *decision.placement, *snapshot_.cluster, now_);
+    if (denial) return Denied(*denial);
+    forecast.now = Foresee(*gang, *decision.placement, fleet, now_);
+    place_ = ShortText(*decision.placement);
+    return forecast;
+  }
+
+  // Adds when the gang would start, and who would end for it.
+  void LookFurther(const std::shared_ptr<const GangSpec>& gang, Forecast& forecast) {
+    const bool by_capacity =
+        !forecast.by_queue && forecast.blocked->reason == BlockedReason::kWaitsForCapacity;
+    if (by_capacity || forecast.by_queue == GangReason::kQueueLimit) {
+      forecast.earliest = FindEarliest(gang);
+    }
+    if (!by_capacity) return;
+    const ClusterState fleet = WithPromises(snapshot_, Binding(*gang), *gang, now_);
+    forecast.victims = ForeseeVictims(snapshot_, queues_, gang, fleet, now_, plan_);
+    if (what_ == AskFor::kNoMoves) return;
+    forecast.moves = AskMoves(snapshot_, {.gang = gang, .moves_most = kMovesMost}, now_, plan_);
+  }
+
+  std::optional<Earliest> FindEarliest(const std::shared_ptr<const GangSpec>& gang) {
+    const auto plan = [this](const ClusterState& fleet, const Queue& queue, WallTime when,
+                             Explaining explaining) {
+      std::vector<Decision> decisions = plan_(fleet, queue, when, explaining);
+      for (Decision& decision : decisions) {
+        if (!decision.placement) continue;
+        if (!queues_.Deny(*decision.gang, *decision.placement, fleet, when)) continue;
+        decision.placement.reset();
+        decision.blocked.emplace();
+      }
+      return decisions;
+    };
+    const Future future(snapshot_, Binding(*gang), *gang, now_);
+    const auto start = future.MakeTimeline().FindEarliest(gang, plan);
+    if (!start) return std::nullopt;
+    return Earliest{.when = start->when,
+                    .exact = start->exact,
+                    .place = Foresee(*gang, start->placement, start->fleet, start->when)};
+  }
+
+  std::optional<Change> ChangeOf(const std::shared_ptr<const GangSpec>& gang,
+                                 const Forecast& forecast) {
+    const bool refused = forecast.by_queue && forecast.by_queue != GangReason::kQueueLimit &&
+                         forecast.by_queue != GangReason::kQueueStopped;
+    const auto fits =
+        [&](const std::shared_ptr<const GangSpec>& changed) -> std::optional<std::string> {
+      auto entering = std::make_shared<GangSpec>(*changed);
+      if (queues_.Enter(*entering)) return std::nullopt;
+      if (!Look(entering, Explaining::kNone).now) return std::nullopt;
+      return place_;
+    };
+    ChangesAsked asked{.gang = gang, .fits = fits};
+    if (forecast.by_queue) asked.queues = queues_.Others(*gang);
+    if (!refused) asked.runtimes = Runtimes(*gang);
+    if (forecast.earliest) asked.earliest = forecast.earliest->when;
+    if (forecast.victims) asked.end_for_it = forecast.victims->gangs.size();
+    return FindChange(asked, now_);
+  }
+
+  // Returns the run times below which some hardware is not kept from the gang.
+  std::vector<std::chrono::seconds> Runtimes(const GangSpec& gang) const {
+    std::set<std::chrono::seconds> runtimes;
+    for (const auto& promise : Binding(gang)) {
+      if (promise->from <= now_) continue;
+      runtimes.insert(std::chrono::floor<std::chrono::seconds>(promise->from - now_));
+    }
+    const ClusterState& cluster = *snapshot_.cluster;
+    for (std::size_t i = 0; i < cluster.domain_count(); ++i) {
+      const auto longest = LongestRuntime(cluster.domain(DomainId(i)).block, gang, now_);
+      if (longest) runtimes.insert(*longest);
+    }
+    return {runtimes.begin(), runtimes.end()};
+  }
+
+  const Snapshot& snapshot_;
+  const WallTime now_;
+  const AskFor what_;
+  const AskedQueues queues_;
+  const PlanFunction plan_;
+  std::string place_;  // that Look found last
+};
 
 Forecast WhatIf::AskInBlock(const Snapshot& snapshot, const GangSpec& gang, WallTime now) {
   const BlockKey key{gang.key.ns, gang.block};
@@ -272,15 +454,37 @@ Forecast WhatIf::AskInBlock(const Snapshot& snapshot, const GangSpec& gang, Wall
   return forecast;
 }
 
+std::vector<std::shared_ptr<const Promise>> WhatIf::KeptBy(const Snapshot& snapshot,
+                                                           const GangView& gang, WallTime now) {
+  if (gang.spec == nullptr || gang.reason != GangReason::kWaitsForCapacity) return {};
+  const auto is_own = [&](const std::shared_ptr<const Promise>& promise) {
+    return promise->gang == gang.ref.key && promise->single_pod == gang.ref.single;
+  };
+  const bool promised = std::ranges::any_of(snapshot.promises, is_own);
+  const bool by_queue = snapshot.queues.size() > 0;
+  std::vector<std::shared_ptr<const Promise>> others;
+  for (const auto& promise : snapshot.promises) {
+    if (is_own(promise) || !controller::Meets(*promise, now, gang.spec->max_runtime)) continue;
+    if (promised || Binds(snapshot, *promise, *gang.spec, by_queue)) others.push_back(promise);
+  }
+  if (others.empty()) return {};
+  const auto decisions = planner_.Plan(*snapshot.cluster, {gang.spec}, now, Explaining::kNone);
+  if (!decisions.front().placement) return {};
+  ClusterState fleet = *snapshot.cluster;
+  for (const auto& holding : decisions.front().placement->Holdings(*gang.spec, now)) {
+    fleet.Hold(holding);
+  }
+  std::erase_if(others, [&](const auto& promise) {
+    return std::ranges::none_of(promise->holdings,
+                                [&](const auto& one) { return Differs(*one, fleet, snapshot); });
+  });
+  return others;
+}
+
 Forecast WhatIf::Ask(const Snapshot& snapshot, const std::shared_ptr<const GangSpec>& gang,
-                     WallTime now) {
+                     WallTime now, AskFor what) {
   if (!gang->block.empty()) return AskInBlock(snapshot, *gang, now);
-  Forecast forecast;
-  forecast.now = PlaceIn(WithPromises(snapshot, *gang, now), gang, now, &forecast.blocked);
-  if (forecast.now || forecast.blocked->reason != BlockedReason::kWaitsForCapacity) return forecast;
-  const Future future(snapshot, *gang, now);
-  forecast.earliest = FindEarliest(future, gang);
-  return forecast;
+  return Question(snapshot, planner_, now, what).Answer(*gang);
 }
 
 }  // namespace tahoma::controller

@@ -51,25 +51,39 @@ std::int64_t DevicesOf(const GangDecision& decision) {
   return count;
 }
 
-EndTerms EndTermsOf(const GangRun& run, const Facts& facts, WallTime now) {
+RunTerms RunTermsOf(const GangRun& run, const Facts& facts) {
   const Said said = SaidOf(run.decision(), facts);
-  EndTerms terms;
-  terms.begun = run.bound_at().value_or(run.decision().placed.value_or(now));
+  RunTerms terms;
+  terms.run = run.id();
+  terms.ending = run.ending();
+  terms.bound = run.bound_at().has_value();
+  terms.begun = terms.bound ? run.bound_at() : run.decision().placed;
   terms.checkpointable = said.checkpointable;
-  terms.tells_checkpoints = said.checkpoint.has_value();
+  terms.checkpoint = said.checkpoint;
+  terms.min_runtime = said.min_runtime;
+  terms.devices = DevicesOf(run.decision());
+  return terms;
+}
+
+EndTerms TermsAt(const RunTerms& run, WallTime now) {
+  EndTerms terms;
+  terms.begun = run.begun.value_or(now);
+  terms.checkpointable = run.checkpointable;
+  terms.tells_checkpoints = run.checkpoint.has_value();
   terms.since = terms.begun;
-  if (said.checkpointable && said.checkpoint) {
-    terms.since = std::max(terms.since, *said.checkpoint);
-  }
+  if (run.checkpointable && run.checkpoint) terms.since = std::max(terms.since, *run.checkpoint);
   if (terms.since < now) {
-    terms.work =
-        DevicesOf(run.decision()) * std::chrono::duration_cast<seconds>(now - terms.since).count();
+    terms.work = run.devices * std::chrono::duration_cast<seconds>(now - terms.since).count();
   }
-  if (said.min_runtime) {
-    const WallTime end = EndOf(run.bound_at().value_or(now), *said.min_runtime);
+  if (run.min_runtime) {
+    const WallTime end = EndOf(run.bound ? terms.begun : now, *run.min_runtime);
     if (end > now) terms.kept_until = end;
   }
   return terms;
+}
+
+EndTerms EndTermsOf(const GangRun& run, const Facts& facts, WallTime now) {
+  return TermsAt(RunTermsOf(run, facts), now);
 }
 
 }  // namespace tahoma::controller

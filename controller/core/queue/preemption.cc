@@ -284,7 +284,7 @@ void Preemption::Keep(const std::shared_ptr<const GangSpec>& gang, const Placeme
   const GangRef ref = RefOf(*gang);
   Promise promise;
   promise.kind = PromiseKind::kPreempt;
-  promise.holder = gang->Describe();
+  SetHolder(*gang, promise);
   promise.place = placement.ToString();
   promise.holdings = PromisedHoldings(*gang, placement, now);
   if (!promises_.Keep(gang, std::move(promise))) return;  // there are promises enough

@@ -160,7 +160,7 @@ std::shared_ptr<const Promise> PromiseOf(const GangSpec& gang, const Timeline::S
   Promise promise;
   const bool known = start.when != End::kUnknown;
   promise.kind = known ? PromiseKind::kStart : PromiseKind::kPatience;
-  promise.holder = gang.Describe();
+  SetHolder(gang, promise);
   promise.place = start.placement.ToString();
   if (known) {
     promise.from = std::max(start.when, now);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "controller/core/queue/queue_entry.h"
 #include "controller/core/queue/queue_lines.h"
 
 namespace tahoma::controller {
@@ -254,72 +255,29 @@ Readiness QueueKeeper::Admit(const GangRef& ref, Readiness ready) {
   ForgetBeyond(ref);
   if (ready.spec == nullptr || !tree().any() || !ready.spec->block.empty()) return ready;
   const std::string name = tree().QueueFor(AskOf(ref, *ready.spec));
-  const QueueTree::Node* queue = tree().Find(name);
-  if (queue == nullptr || (queue->spec == nullptr && name != kDefaultQueue)) {
-    return WaitsFor(GangReason::kQueueUnknown, fmt::format("queue {} does not exist", name));
-  }
-  if (!queue->serves) {
-    return WaitsFor(GangReason::kQueueInvalid, fmt::format("queue {}: {}", name, queue->message));
-  }
-  if (!queue->Admits(ref.key.ns)) {
-    return WaitsFor(
-        GangReason::kQueueNotAllowed,
-        fmt::format("queue {} is not for namespace {} (spec.namespaces)", name, ref.key.ns));
-  }
   auto spec = std::make_shared<GangSpec>(*ready.spec);
-  spec->queue = name;
-  if (std::string refusal = LimitRuntime(*queue, *spec); !refusal.empty()) {
-    return WaitsFor(GangReason::kQueueNotAllowed, std::move(refusal));
+  if (auto refusal = EnterQueue(tree(), name, *spec)) {
+    return WaitsFor(refusal->reason, std::move(refusal->message));
   }
-  if (const QueueTree::Node* full = FullAbove(ref, name)) {
+  const auto known = waiting_.queue_of.find(ref);
+  const bool waits = known != waiting_.queue_of.end() && known->second == name;
+  std::string full;
+  const auto refusal = waits ? std::nullopt
+                             : RefuseWhereFull(
+                                   tree(), name,
+                                   [this](const std::string& queue) {
+                                     const auto in = waiting_.in.find(queue);
+                                     return in == waiting_.in.end() ? 0 : in->second;
+                                   },
+                                   &full);
+  if (refusal) {
     const std::pair<WallTime, GangRef> place{spec->created, ref};
-    waiting_.beyond.insert_or_assign(ref, Beyond{.queue = full->name, .place = place});
-    waiting_.beyond_of[full->name].insert(place);
-    return WaitsFor(GangReason::kQueueFull,
-                    fmt::format("{} gangs wait in queue {} already (spec.maxWaiting)",
-                                *full->spec->most_waiting, full->name));
+    waiting_.beyond.insert_or_assign(ref, Beyond{.queue = full, .place = place});
+    waiting_.beyond_of[full].insert(place);
+    return WaitsFor(refusal->reason, refusal->message);
   }
   ready.spec = std::move(spec);
   return ready;
-}
-
-// Gives the gang the run time and the patience of the queue, or of the nearest queue above with
-// them. Returns why the gang may not run for so long, or "".
-std::string QueueKeeper::LimitRuntime(const QueueTree::Node& queue, GangSpec& gang) const {
-  std::optional<std::chrono::seconds> usual;
-  std::optional<std::chrono::seconds> most;
-  std::string by;
-  for (const std::size_t above : tree().PathOf(*tree().IndexOf(queue.name))) {
-    const auto& spec = tree().nodes()[above].spec;
-    if (spec == nullptr) continue;
-    if (!usual) usual = spec->default_max_runtime;
-    if (!gang.patience) gang.patience = spec->patience;
-    if (spec->max_runtime && (!most || *spec->max_runtime < *most)) {
-      most = spec->max_runtime;
-      by = spec->name;
-    }
-  }
-  if (!gang.max_runtime) {
-    gang.max_runtime = usual && most ? std::min(usual, most) : (usual ? usual : most);
-  }
-  if (!most || *gang.max_runtime <= *most) return "";
-  return fmt::format("its maxRuntime of {} s is more than the {} s that queue {} allows",
-                     gang.max_runtime->count(), most->count(), by);
-}
-
-// Returns the first queue from the gang's upwards where no more gangs may wait.
-const QueueTree::Node* QueueKeeper::FullAbove(const GangRef& ref, const std::string& queue) const {
-  const auto known = waiting_.queue_of.find(ref);
-  if (known != waiting_.queue_of.end() && known->second == queue)
-    return nullptr;  // it waits there already
-  for (const std::size_t above : tree().PathOf(*tree().IndexOf(queue))) {
-    const QueueTree::Node& node = tree().nodes()[above];
-    if (node.spec == nullptr || !node.spec->most_waiting) continue;
-    const auto waiting = waiting_.in.find(node.name);
-    const std::int64_t count = waiting == waiting_.in.end() ? 0 : waiting->second;
-    if (count >= *node.spec->most_waiting) return &node;
-  }
-  return nullptr;
 }
 
 void QueueKeeper::Waits(const GangRef& ref, const Readiness& ready) {
@@ -462,6 +420,7 @@ void QueueKeeper::ShowCounts(const std::string& queue) {
   view.running = shares_.RunningIn(queue);
   const Eighths held = shares_.HeldOf(queue);
   view.held = ChipsOf(held);
+  view.held_eighths = held;
   view.borrowed.clear();
   for (const auto& [type, chips] : view.held) {
     const auto own = node.guaranteed.find(type);

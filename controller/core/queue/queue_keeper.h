@@ -118,8 +118,6 @@ class QueueKeeper {
   std::string QueueOf(const GangRun& run) const;
   Eighths AmountOf(const GangRun& run) const;
   QueueAsk AskOf(const GangRef& ref, const GangSpec& gang) const;
-  std::string LimitRuntime(const QueueTree::Node& queue, GangSpec& gang) const;
-  const QueueTree::Node* FullAbove(const GangRef& ref, const std::string& queue) const;
   void Leave(const GangRef& ref);
   void CountWaiting(const std::string& queue, int sign);
   void ForgetBeyond(const GangRef& ref);

@@ -84,6 +84,17 @@ Eighths EighthsOf(const std::vector<std::shared_ptr<const Holding>>& holdings,
   return sum;
 }
 
+std::optional<FreeChips> FreeIn(const ClusterState& cluster, DomainId id) {
+  if (id.value() >= cluster.domain_count()) return std::nullopt;
+  const DomainState& domain = cluster.domain(id);
+  const auto node = std::ranges::find_if(domain.nodes, [](NodeId one) { return one.valid(); });
+  if (node == domain.nodes.end() || !domain.block.reservation.empty() || domain.block.spare) {
+    return std::nullopt;
+  }
+  return FreeChips{.type = cluster.node(*node).node->family->instance_type,
+                   .chips = std::popcount(domain.free)};
+}
+
 LineTurns::LineTurns(QueueShares* shares, const std::vector<std::string>& names, WallTime now)
     : shares_(shares), names_(names), now_(now) {
   if (shares_ != nullptr && shares_->tree().any()) turns_.emplace(*shares_, now);
@@ -252,15 +263,10 @@ void QueueLines::LetInOf(std::size_t line) {
 void QueueLines::CountFree(const ClusterState& before, const ClusterState& now, DomainId id) {
   if (shares_ == nullptr) return;
   const auto count = [&](const ClusterState& state, int sign) {
-    if (id.value() >= state.domain_count()) return;
-    const DomainState& domain = state.domain(id);
-    const auto node = std::ranges::find_if(domain.nodes, [](NodeId one) { return one.valid(); });
-    if (node == domain.nodes.end() || !domain.block.reservation.empty() || domain.block.spare) {
-      return;
-    }
-    const std::string& type = state.node(*node).node->family->instance_type;
-    free_[type] += sign * std::popcount(domain.free);
-    shares_->SetFree(type, free_[type]);
+    const std::optional<FreeChips> free = FreeIn(state, id);
+    if (!free) return;
+    free_[free->type] += sign * free->chips;
+    shares_->SetFree(free->type, free_[free->type]);
   };
   count(before, -1);
   count(now, 1);

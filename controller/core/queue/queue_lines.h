@@ -62,6 +62,15 @@ void AddEighths(const Holding& holding, const ClusterState& cluster, Eighths& su
 Eighths EighthsOf(const std::vector<std::shared_ptr<const Holding>>& holdings,
                   const ClusterState& cluster);
 
+// The chips of a domain that nobody uses, and that queues may share.
+struct FreeChips {
+  std::string type;  // of the instances
+  std::int64_t chips = 0;
+};
+// Returns the free chips of the domain; nullopt for a domain of a Capacity Block, and for a domain
+// without nodes.
+std::optional<FreeChips> FreeIn(const ClusterState& cluster, DomainId id);
+
 // Whose turn it is among lines: those of Capacity Blocks, then queues as they take turns.
 class LineTurns {
  public:
