@@ -53,17 +53,6 @@ Schema DomainSchema() {
                   "A topology domain: an UltraServer or a lone instance.");
 }
 
-std::vector<Field> WhyFields() {
-  return {{"namespace", Text("Its namespace.")},
-          {"name", Text("Its name.")},
-          {"kind", Word({"Gang", "Pod"}, "A pod without a Gang is one of its own.")},
-          {"phase", Word({"Pending", "Placed", "Running", "Degraded", "Finished", "Failed"},
-                         "Where it is.")},
-          {"reason", Text("Why, in one word; empty when it has just come.")},
-          {"message", Text("Why, as a sentence.", kLongTextMost)},
-          {"queue", Text("In which it waits, or got its place.")}};
-}
-
 Schema SliceSchema() {
   return ObjectOf({{"domain", Text("The UltraServer or the node; empty: several.")},
                    {"shape", Text("As placed, such as 4x4x2; empty: no box.")},
@@ -73,7 +62,7 @@ Schema SliceSchema() {
 }
 
 Schema GangSchema() {
-  std::vector<Field> fields = WhyFields();
+  std::vector<Field> fields = GangStateFields();
   fields.push_back({"boundPods?", Integer(0, 65536, "Pods that are bound.")});
   fields.push_back({"predictedAllReduce?", Text("Of 256 MiB in each chip, such as 832.1us.")});
   fields.push_back({"pods?", ListOf(ObjectOf({{"name", Text("The pod's name.")},
@@ -141,13 +130,7 @@ ordered_json NodeRow(const NodeState& node) {
 }
 
 ordered_json GangRow(const GangView& gang) {
-  ordered_json row = {{"namespace", gang.ref.key.ns},
-                      {"name", gang.ref.key.name},
-                      {"kind", gang.ref.single ? "Pod" : "Gang"},
-                      {"phase", ToString(gang.phase)},
-                      {"reason", ToString(gang.reason)},
-                      {"message", gang.message},
-                      {"queue", gang.queue}};
+  ordered_json row = GangStateRow(gang);
   if (gang.decision == nullptr) return row;
   row["boundPods"] = gang.bound_pods;
   if (!gang.predicted_all_reduce.empty()) row["predictedAllReduce"] = gang.predicted_all_reduce;
@@ -162,20 +145,6 @@ ordered_json GangRow(const GangView& gang) {
                              {"nodes", slice.nodes}});
   }
   return row;
-}
-
-std::shared_ptr<const GangView> Find(const Snapshot& snapshot, const rest::Request& request) {
-  const GangKey key{std::string(request.param("namespace")), std::string(request.param("name"))};
-  for (const bool single : {false, true}) {
-    if (const auto* found = snapshot.gangs.Find(GangRef{key, single})) return *found;
-  }
-  return nullptr;
-}
-
-rest::Response Unknown(const rest::Request& request) {
-  return rest::Response::Problem(
-      404, fmt::format("no gang and no waiting or placed pod {}/{}", request.param("namespace"),
-                       request.param("name")));
 }
 
 // The first item of a page of a list by number.
@@ -202,13 +171,47 @@ GangPlace ParsePlace(std::string_view text) {
 
 }  // namespace
 
+std::vector<Field> GangStateFields() {
+  return {{"namespace", Text("Its namespace.")},
+          {"name", Text("Its name.")},
+          {"kind", Word({"Gang", "Pod"}, "A pod without a Gang is one of its own.")},
+          {"phase", Word({"Pending", "Placed", "Running", "Degraded", "Finished", "Failed"},
+                         "Where it is.")},
+          {"reason", Text("Why, in one word; empty when it has just come.")},
+          {"message", Text("Why, as a sentence.", kLongTextMost)},
+          {"queue", Text("In which it waits, or got its place.")}};
+}
+
+ordered_json GangStateRow(const GangView& gang) {
+  return {{"namespace", gang.ref.key.ns},
+          {"name", gang.ref.key.name},
+          {"kind", gang.ref.single ? "Pod" : "Gang"},
+          {"phase", ToString(gang.phase)},
+          {"reason", ToString(gang.reason)},
+          {"message", gang.message},
+          {"queue", gang.queue}};
+}
+
+std::shared_ptr<const GangView> FindGang(const Snapshot& snapshot, const rest::Request& request) {
+  const GangKey key{std::string(request.param("namespace")), std::string(request.param("name"))};
+  for (const bool single : {false, true}) {
+    if (const auto* found = snapshot.gangs.Find(GangRef{key, single})) return *found;
+  }
+  return nullptr;
+}
+
+rest::Response UnknownGang(const rest::Request& request) {
+  return rest::Response::Problem(
+      404, fmt::format("no gang and no waiting or placed pod {}/{}", request.param("namespace"),
+                       request.param("name")));
+}
+
 void Admin::AddRoutes(RouteTable& routes) {
   routes.Name("Chip", ChipSchema());
   routes.Name("Node", NodeSchema());
   routes.Name("Domain", DomainSchema());
   routes.Name("Slice", SliceSchema());
   routes.Name("Gang", GangSchema());
-  routes.Name("Why", ObjectOf(WhyFields(), "Why a gang waits, or where it is."));
   const Field next{"next?", Integer(0, INT32_MAX, "Where the next page begins.")};
   routes.Add({.path = "/v1/topology",
               .id = "listDomains",
@@ -241,12 +244,6 @@ void Admin::AddRoutes(RouteTable& routes) {
               .needs = kGetGang,
               .answer = Named("Gang"),
               .handler = [this](const auto& r) { return Gang(r); }});
-  routes.Add({.path = "/v1/why/{namespace}/{name}",
-              .id = "getWhy",
-              .summary = "Why a gang waits, or where it is.",
-              .needs = kGetGang,
-              .answer = Named("Why"),
-              .handler = [this](const auto& r) { return Why(r); }});
 }
 
 rest::Response Admin::Topology(const rest::Request& request) const {
@@ -304,21 +301,8 @@ rest::Response Admin::Gangs(const rest::Request& request) const {
 
 rest::Response Admin::Gang(const rest::Request& request) const {
   const auto snapshot = take_();
-  const auto view = Find(*snapshot, request);
-  return view == nullptr ? Unknown(request) : Answer(200, GangRow(*view));
-}
-
-rest::Response Admin::Why(const rest::Request& request) const {
-  const auto snapshot = take_();
-  const auto view = Find(*snapshot, request);
-  if (view == nullptr) return Unknown(request);
-  return Answer(200, {{"namespace", view->ref.key.ns},
-                      {"name", view->ref.key.name},
-                      {"kind", view->ref.single ? "Pod" : "Gang"},
-                      {"phase", ToString(view->phase)},
-                      {"reason", ToString(view->reason)},
-                      {"message", view->message},
-                      {"queue", view->queue}});
+  const auto view = FindGang(*snapshot, request);
+  return view == nullptr ? UnknownGang(request) : Answer(200, GangRow(*view));
 }
 
 }  // namespace tahoma::controller

@@ -11,12 +11,22 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "controller/admin/route_table.h"
+#include "controller/admin/schema.h"
 #include "controller/core/snapshot.h"
+#include "lib/base/json_fwd.h"
 #include "lib/rest/message.h"
 
 namespace tahoma::controller {
+
+// Why a gang waits, or where it is: part of two answers.
+std::vector<Field> GangStateFields();
+nlohmann::ordered_json GangStateRow(const GangView& gang);
+// Returns the gang, or else the pod, that the path names; nullptr when there is none.
+std::shared_ptr<const GangView> FindGang(const Snapshot& snapshot, const rest::Request& request);
+rest::Response UnknownGang(const rest::Request& request);
 
 class Admin {
  public:
@@ -31,7 +41,6 @@ class Admin {
   rest::Response Nodes(const rest::Request& request) const;
   rest::Response Gangs(const rest::Request& request) const;
   rest::Response Gang(const rest::Request& request) const;
-  rest::Response Why(const rest::Request& request) const;
 
  private:
   const TakeSnapshot take_;

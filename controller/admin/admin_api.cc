@@ -16,6 +16,8 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
       placements_(sources.snapshot, clock),
       usage_(sources.snapshot, clock),
       queues_(sources.snapshot),
+      promises_(sources.snapshot),
+      why_(sources.snapshot, clock),
       gang_changes_(sources.objects),
       cordons_(sources.snapshot, sources.objects, block_clock_),
       moves_(sources.snapshot, sources.objects, clock) {
@@ -26,6 +28,8 @@ AdminApi::AdminApi(Sources sources, const Clock& clock)
   placements_.AddRoutes(routes_);
   usage_.AddRoutes(routes_);
   queues_.AddRoutes(routes_);
+  promises_.AddRoutes(routes_);
+  why_.AddRoutes(routes_);
   gang_changes_.AddRoutes(routes_);
   cordons_.AddRoutes(routes_);
   moves_.AddRoutes(routes_);

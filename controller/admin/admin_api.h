@@ -24,9 +24,11 @@
 #include "controller/admin/defragmentation_routes.h"
 #include "controller/admin/gang_changes.h"
 #include "controller/admin/placement_routes.h"
+#include "controller/admin/promise_routes.h"
 #include "controller/admin/queue_routes.h"
 #include "controller/admin/route_table.h"
 #include "controller/admin/usage_routes.h"
+#include "controller/admin/why_route.h"
 #include "controller/reserve/block_time.h"
 #include "lib/base/clock.h"
 #include "lib/kube/transport.h"
@@ -64,6 +66,8 @@ class AdminApi {
   PlacementRoutes placements_;
   UsageRoutes usage_;
   QueueRoutes queues_;
+  PromiseRoutes promises_;
+  WhyRoute why_;
   GangChanges gang_changes_;
   CordonRoutes cordons_;
   DefragmentationRoutes moves_;

@@ -2,8 +2,11 @@
 
 #include <absl/cleanup/cleanup.h>
 
+#include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/admin/answer.h"
@@ -18,6 +21,7 @@ using nlohmann::ordered_json;
 
 constexpr std::int64_t kChipsMost = 65536;
 constexpr std::int64_t kUltraServerChips = 64;
+constexpr std::int64_t kNumberMost = (std::int64_t{1} << 53) - 1;  // exact in every language
 
 Schema PlacementSchema() {
   return ObjectOf(
@@ -26,6 +30,47 @@ Schema PlacementSchema() {
        {"pods", Integer(1, 4096, "The pods it would have.")},
        {"predictedAllReduce?", Text("Of 256 MiB in each chip; absent for a single chip.")}},
       "A place that a gang would get.");
+}
+
+Schema EndingSchema() {
+  return ObjectOf(
+      {{"gangs", ListOf(ObjectOf({{"namespace", Text("Its namespace.")},
+                                  {"name", Text("The gang's, or the pod's.")},
+                                  {"kind", Word({"Gang", "Pod"}, "A pod without a Gang is one.")},
+                                  {"queue", Text("Its queue.")},
+                                  {"priority", Integer(INT32_MIN, INT32_MAX, "Its priority.")},
+                                  {"lostChipSeconds",
+                                   Integer(0, kNumberMost, "Of work since the last checkpoint.")},
+                                  {"ending", Flag("It ends already.")}}),
+                        "Whole gangs; the lowest priority first.")},
+       {"place?", Text("Where it would go then.", kLongTextMost)},
+       {"why?", Text("Why nobody ends for it, as a sentence.", kLongTextMost)}},
+      "Who would end for it; nobody is ended by asking.");
+}
+
+Schema MovingSchema() {
+  return ObjectOf(
+      {{"moves", ListOf(ObjectOf({{"namespace", Text("Its namespace.")},
+                                  {"name", Text("The gang's.")},
+                                  {"from", Text("Where it is.", kLongTextMost)},
+                                  {"to", Text("Where it would go.", kLongTextMost)},
+                                  {"lostChipSeconds",
+                                   Integer(0, kNumberMost, "Of work since the last checkpoint.")}}),
+                        "In the order in which they would be made.")},
+       {"place?", Text("Where it would go then.", kLongTextMost)},
+       {"why?", Text("Why no moves make a place, as a sentence.", kLongTextMost)}},
+      "Who would move for it, where moves were asked for; nobody is moved by asking.");
+}
+
+Schema ChangeSchema() {
+  return ObjectOf(
+      {{"kind",
+        Word({"Preempt", "Queue", "Shape", "Chips", "Slices", "MaxRuntime", "Wait", "Nothing"},
+             "The field to change; Preempt and Wait: none.")},
+       {"value", Text("The field's new value; of Wait the time.")},
+       {"givesUpPercent", Integer(0, 100, "The part of what was asked for that is lost.")},
+       {"message", Text("As a sentence.", kLongTextMost)}},
+      "The change that gives up least.");
 }
 
 Schema ForecastSchema() {
@@ -41,7 +86,11 @@ Schema ForecastSchema() {
         ObjectOf({{"time", Time("When it would fit by what ends when.")},
                   {"exact", Flag("false: it may be earlier; not every moment was looked at.")},
                   {"placement?", Named("Placement")}},
-                 "Absent: no end is known that would make room.")}},
+                 "Absent: no end is known that would make room.")},
+       {"queue?", Text("In which it would wait; absent where there are no queues.")},
+       {"wouldEnd?", EndingSchema()},
+       {"wouldMove?", MovingSchema()},
+       {"cheapestChange?", ChangeSchema()}},
       "Where a gang would go.");
 }
 
@@ -53,7 +102,11 @@ Schema QuestionSchema() {
                  {"slices?", Integer(1, 1024, "Equal pieces; 1.")},
                  {"members?", Integer(1, 4096, "Pods; as few as can hold the chips.")},
                  {"maxRuntime?", Text("Such as 90m or 36h; absent: it runs for ever.", 32)},
-                 {"capacityBlock?", Text("The CapacityBlock in which it runs.", 253)}});
+                 {"capacityBlock?", Text("The CapacityBlock in which it runs.", 253)},
+                 {"queue?", Text("The queue; as a Gang's: absent, that of the namespace.", 253)},
+                 {"priority?", Integer(INT32_MIN, INT32_MAX, "Its priority; 0.")},
+                 {"preemptible?", Flag("It may be ended for others; false.")},
+                 {"moves?", Flag("Look, too, for gangs that would have to move; false.")}});
 }
 
 absl::StatusOr<GangRequest> RequestOf(const Json& body) {
@@ -93,25 +146,67 @@ ordered_json PlacementJson(const ForeseenPlace& place) {
   return row;
 }
 
+ordered_json EndingJson(const ForeseenVictims& victims) {
+  ordered_json body = {{"gangs", ordered_json::array()}};
+  for (const EndingGang& gang : victims.gangs) {
+    body["gangs"].push_back({{"namespace", gang.ref.key.ns},
+                             {"name", gang.ref.key.name},
+                             {"kind", gang.ref.single ? "Pod" : "Gang"},
+                             {"queue", gang.queue},
+                             {"priority", gang.priority},
+                             {"lostChipSeconds", gang.work},
+                             {"ending", gang.ending}});
+  }
+  if (victims.placement) body["place"] = victims.placement->ToString();
+  if (!victims.why.empty()) body["why"] = victims.why;
+  return body;
+}
+
+ordered_json MovingJson(const absl::StatusOr<MovePlan>& plan) {
+  ordered_json body = {{"moves", ordered_json::array()}};
+  if (!plan.ok()) {
+    body["why"] = std::string(Message(plan.status()));
+    return body;
+  }
+  for (const PlannedMove& move : plan->moves) {
+    body["moves"].push_back({{"namespace", move.run->gang.key.ns},
+                             {"name", move.run->gang.key.name},
+                             {"from", move.run->from},
+                             {"to", move.to.ToString()},
+                             {"lostChipSeconds", move.work}});
+  }
+  body["place"] = plan->wanted.ToString();
+  return body;
+}
+
+void AddEarliest(const Earliest& earliest, ordered_json& body) {
+  body["earliest"] = {{"time", FormatTime(earliest.when)}, {"exact", earliest.exact}};
+  if (earliest.place) body["earliest"]["placement"] = PlacementJson(*earliest.place);
+}
+
 ordered_json ForecastJson(const Forecast& forecast) {
   ordered_json body = {{"fits", forecast.now.has_value()}};
+  if (!forecast.queue.empty()) body["queue"] = forecast.queue;
   if (forecast.now) {
     body["placement"] = PlacementJson(*forecast.now);
     return body;
   }
   const Blocked& blocked = *forecast.blocked;
-  body["reason"] = ToString(blocked.reason);
+  body["reason"] = forecast.by_queue ? ToString(*forecast.by_queue) : ToString(blocked.reason);
   body["message"] = blocked.message;
   if (blocked.largest_free) {
     body["largestFree"] = {{"shape", blocked.largest_free->ToString()},
                            {"domain", blocked.largest_free_domain}};
   }
   if (!blocked.blockers.empty()) body["blockers"] = blocked.blockers;
-  if (!forecast.earliest) return body;
-  body["earliest"] = {{"time", FormatTime(forecast.earliest->when)},
-                      {"exact", forecast.earliest->exact}};
-  if (const auto& place = forecast.earliest->place) {
-    body["earliest"]["placement"] = PlacementJson(*place);
+  if (forecast.earliest) AddEarliest(*forecast.earliest, body);
+  if (forecast.victims) body["wouldEnd"] = EndingJson(*forecast.victims);
+  if (forecast.moves) body["wouldMove"] = MovingJson(*forecast.moves);
+  if (const auto& change = forecast.change) {
+    body["cheapestChange"] = {{"kind", ToString(change->kind)},
+                              {"value", change->value},
+                              {"givesUpPercent", std::lround(100 * change->gives_up)},
+                              {"message", change->message}};
   }
   return body;
 }
@@ -140,6 +235,12 @@ rest::Response PlacementRoutes::Simulate(const rest::Request& request) {
   if (!gang.ok()) {
     return Refused(RefuseWith(kInvalidParameterValue, std::string(Message(gang.status()))));
   }
+  auto asked = std::make_shared<GangSpec>(**gang);
+  if (std::string queue = TextOf(*request.parsed, "queue"); !queue.empty()) {
+    asked->queue = std::move(queue);
+  }
+  asked->priority = static_cast<std::int32_t>(IntegerOf(*request.parsed, "priority").value_or(0));
+  asked->preemptible = FlagOf(*request.parsed, "preemptible");
   const auto snapshot = take_();
   if (!snapshot->synced || snapshot->cluster == nullptr) {
     return Refused(Unavailable("the fleet is not known yet"));
@@ -148,8 +249,9 @@ rest::Response PlacementRoutes::Simulate(const rest::Request& request) {
   if (++asking_ > kAskingMost) {
     return Refused(ResourceExhausted("{} questions are being answered; ask again", kAskingMost));
   }
+  const AskFor what = FlagOf(*request.parsed, "moves") ? AskFor::kMovesToo : AskFor::kNoMoves;
   const MutexLock lock(mutex_);
-  return Answer(200, ForecastJson(what_if_.Ask(*snapshot, *gang, clock_.WallNow())));
+  return Answer(200, ForecastJson(what_if_.Ask(*snapshot, asked, clock_.WallNow(), what)));
 }
 
 }  // namespace tahoma::controller

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "controller/admin/answer.h"
+#include "controller/admin/promise_routes.h"
 #include "controller/core/facts/queue_object.h"
 #include "lib/base/json.h"
 
@@ -63,7 +64,8 @@ Schema QueuedGangSchema() {
                    {"priority", Integer(INT32_MIN, INT32_MAX, "A higher one is served first.")},
                    {"since", Time("When it was created.")},
                    {"reason", Text("Why it waits, in one word; empty when it has just come.")},
-                   {"message", Text("Why, as a sentence.", kLongTextMost)}},
+                   {"message", Text("Why, as a sentence.", kLongTextMost)},
+                   {"promise?", Named("Promise")}},
                   "A gang that has all of its pods and waits for a place.");
 }
 
@@ -72,6 +74,37 @@ ordered_json JsonOf(const ChipCounts& chips) {
   for (const auto& [type, count] : chips) counts[type] = count;
   return counts;
 }
+
+rest::Response UnknownQueue(const rest::Request& request) {
+  return rest::Response::Problem(
+      404, fmt::format("no queue {}, and no gang that names it", request.param("name")));
+}
+
+ordered_json QueuedGangRow(const Snapshot& snapshot, const GangView& gang) {
+  ordered_json row = {{"namespace", gang.ref.key.ns},
+                      {"name", gang.ref.key.name},
+                      {"kind", gang.ref.single ? "Pod" : "Gang"},
+                      {"priority", -gang.service->behind},
+                      {"since", FormatTime(gang.service->created)},
+                      {"reason", ToString(gang.reason)},
+                      {"message", gang.message}};
+  if (const Promise* promise = PromiseTo(snapshot, gang.ref)) {
+    row["promise"] = PromiseRow(snapshot, *promise);
+  }
+  return row;
+}
+
+// Returns the first queues by name.
+QueueRows Metered(const Snapshot& snapshot) {
+  QueueRows rows;
+  snapshot.queues.ForEach([&](const std::string& name, const auto& view) {
+    rows.emplace(name, view);
+    if (rows.size() > kMeteredQueues) rows.erase(std::prev(rows.end()));
+  });
+  return rows;
+}
+
+}  // namespace
 
 ordered_json QueueRow(const QueueView& view) {
   static const auto* const kNoObject = new std::shared_ptr<const QueueSpec>(new QueueSpec());
@@ -98,33 +131,6 @@ ordered_json QueueRow(const QueueView& view) {
           {"usedSharePercent", status.used_share_percent},
           {"place", status.place}};
 }
-
-rest::Response UnknownQueue(const rest::Request& request) {
-  return rest::Response::Problem(
-      404, fmt::format("no queue {}, and no gang that names it", request.param("name")));
-}
-
-ordered_json QueuedGangRow(const GangView& gang) {
-  return {{"namespace", gang.ref.key.ns},
-          {"name", gang.ref.key.name},
-          {"kind", gang.ref.single ? "Pod" : "Gang"},
-          {"priority", -gang.service->behind},
-          {"since", FormatTime(gang.service->created)},
-          {"reason", ToString(gang.reason)},
-          {"message", gang.message}};
-}
-
-// Returns the first queues by name.
-QueueRows Metered(const Snapshot& snapshot) {
-  QueueRows rows;
-  snapshot.queues.ForEach([&](const std::string& name, const auto& view) {
-    rows.emplace(name, view);
-    if (rows.size() > kMeteredQueues) rows.erase(std::prev(rows.end()));
-  });
-  return rows;
-}
-
-}  // namespace
 
 void QueueRoutes::AddRoutes(RouteTable& routes) {
   routes.Name("Queue", QueueSchema());
@@ -187,7 +193,7 @@ rest::Response QueueRoutes::Gangs(const rest::Request& request) const {
   std::partial_sort(at(0), at(end), gangs.end(),
                     [](const GangView* a, const GangView* b) { return *a->service < *b->service; });
   ordered_json rows = ordered_json::array();
-  for (std::size_t i = from; i < end; ++i) rows.push_back(QueuedGangRow(*gangs[i]));
+  for (std::size_t i = from; i < end; ++i) rows.push_back(QueuedGangRow(*snapshot, *gangs[i]));
   ordered_json body = {{"gangs", std::move(rows)}};
   if (end < gangs.size()) body["next"] = end;
   return Answer(200, body);

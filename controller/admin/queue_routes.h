@@ -18,10 +18,15 @@
 
 #include "controller/admin/route_table.h"
 #include "controller/core/snapshot.h"
+#include "controller/share/queue_view.h"
+#include "lib/base/json_fwd.h"
 #include "lib/rest/message.h"
 #include "lib/rest/metrics.h"
 
 namespace tahoma::controller {
+
+// Returns a queue as the routes show it, by the schema Queue.
+nlohmann::ordered_json QueueRow(const QueueView& view);
 
 class QueueRoutes {
  public:

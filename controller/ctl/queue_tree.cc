@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "controller/core/facts/queue_object.h"
+#include "controller/ctl/admin_reader.h"
 #include "controller/ctl/fleet_reader.h"
+#include "controller/ctl/promise_list.h"
 #include "controller/ctl/table.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
@@ -123,16 +125,6 @@ void AddRows(const Tree& tree, const std::string& top, QueueColumns columns,
   }
 }
 
-absl::StatusOr<std::shared_ptr<const Json>> Ask(kube::Transport& admin, const std::string& target) {
-  const auto answer = admin.Send({.target = target});
-  if (!answer.ok()) return Annotate(answer.status(), "the admin API");
-  const auto body = answer->Json();
-  if (answer->status == 200) return body;
-  if (answer->status == 404) return NotFound("{}", kube::StringAt(*body, {"detail"}));
-  return Unavailable("the admin API answers {} to GET {}: {}", answer->status, target,
-                     kube::StringAt(*body, {"detail"}));
-}
-
 // Returns a line for each instance type that the queue has a number of.
 std::string ChipLines(const Json& queue) {
   std::set<std::string> types;
@@ -193,8 +185,10 @@ std::string QueueTreeText(const Json& list, QueueColumns columns) {
 absl::StatusOr<QueueRead> ReadQueue(kube::Transport& admin, const std::string& name) {
   const std::string path = "/v1/queues/" + kube::PercentEncode(name);
   QueueRead read;
-  TAHOMA_ASSIGN_OR_RETURN(read.queue, Ask(admin, path));
-  TAHOMA_ASSIGN_OR_RETURN(read.gangs, Ask(admin, path + "/gangs"));
+  TAHOMA_ASSIGN_OR_RETURN(Json queue, AskAdmin(admin, {.target = path}));
+  TAHOMA_ASSIGN_OR_RETURN(Json gangs, AskAdmin(admin, {.target = path + "/gangs"}));
+  read.queue = std::make_shared<const Json>(std::move(queue));
+  read.gangs = std::make_shared<const Json>(std::move(gangs));
   return read;
 }
 
@@ -219,12 +213,14 @@ std::string QueueText(const QueueRead& read) {
   const Json& gangs = kube::ListAt(*read.gangs, {"gangs"});
   if (gangs.empty()) return text;
   std::vector<Row> rows = {
-      {"PLACE", "NAMESPACE", "NAME", "PRIORITY", "SINCE", "REASON", "MESSAGE"}};
+      {"PLACE", "NAMESPACE", "NAME", "PRIORITY", "SINCE", "START", "REASON", "MESSAGE"}};
   for (const Json& gang : gangs) {
     const auto cell = [&](const char* field) { return std::string(kube::StringAt(gang, {field})); };
+    const Json* promise = kube::ValueAt(gang, {"promise"});
+    const std::string start = promise == nullptr ? "" : StartOf(*promise);
     rows.push_back({std::to_string(rows.size()), cell("namespace"), cell("name"),
-                    std::to_string(kube::IntAt(gang, {"priority"})), cell("since"), cell("reason"),
-                    cell("message")});
+                    std::to_string(kube::IntAt(gang, {"priority"})), cell("since"), start,
+                    cell("reason"), cell("message")});
   }
   text += "\n" + TableText(rows);
   if (kube::ValueAt(*read.gangs, {"next"}) != nullptr) text += "… and more\n";

@@ -44,7 +44,7 @@ void HoldAll(const Holdings& holdings, ClusterState& state) {
 void ReleaseAll(const Holdings& holdings, ClusterState& state) {
   for (const auto& holding : holdings) state.Release(holding->claim_uid);
 }
-std::int64_t FreeChips(const ClusterState& state) {
+std::int64_t ChipsFreeIn(const ClusterState& state) {
   return static_cast<std::int64_t>(state.Count().free);
 }
 
@@ -96,7 +96,7 @@ class Baseline : public ReplayPolicy {
   // Returns a place for the job in such a fleet.
   std::optional<Place> FindPlace(JobIndex index, const ClusterState& state, WallTime start) {
     const ReplayJob& wanted = job(index);
-    if (wanted.chips > FreeChips(state)) return std::nullopt;
+    if (wanted.chips > ChipsFreeIn(state)) return std::nullopt;
     const std::vector<Decision> decisions =
         planner_.Plan(state, {wanted.spec}, start, Explaining::kNone);
     if (!decisions.front().placement) return std::nullopt;

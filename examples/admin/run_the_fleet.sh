@@ -14,6 +14,8 @@ call() {  # METHOD PATH [BODY]
 # Nothing is reserved by asking.
 call POST "/v1/placements/$namespace/simulate" '{"shape": "4x4", "maxRuntime": "2h"}'
 call POST "/v1/placements/$namespace/simulate" '{"ultraServers": 2}'
+call POST "/v1/placements/$namespace/simulate" '{"shape": "4x4x4", "priority": 5, "moves": true}'
+call GET "/v1/promises"
 call GET "/v1/calendar"
 
 # What runs on the chip stays; a drain of the node ends it, and with it the whole gang.

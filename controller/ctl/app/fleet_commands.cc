@@ -15,12 +15,15 @@
 #include "controller/ctl/published_summary.h"
 #include "controller/ctl/summary.h"
 #include "controller/ctl/table.h"
+#include "controller/ctl/why_service.h"
 #include "controller/model/gang.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/kube/answer.h"
+#include "lib/kube/http_transport.h"
+#include "lib/kube/object.h"
 
 namespace tahoma::controller {
 namespace {
@@ -140,14 +143,36 @@ int RunGangs(kube::Transport& transport, const FleetCommandOptions& options,
                      [&](const Json& gang) { return PrintText(target, table.Row(gang)); });
 }
 
+// Returns the admin API's part; nullopt where nobody says where the API is. Warns of an API that
+// does not answer.
+std::optional<Json> ServiceOf(const Why& why, const std::string& ns,
+                              const FleetCommandOptions& options, const CommandTarget& target) {
+  auto access = AdminAccess(options.admin, target);
+  if (!access.ok()) return std::nullopt;
+  const auto admin = kube::HttpTransport::Create(*std::move(access), {}, Warn);
+  const Json& named = why.gang != nullptr ? *why.gang : *why.pod;
+  const absl::StatusOr<Json> service =
+      admin.ok() ? ReadService(**admin, ns, std::string(kube::NameOf(named))) : admin.status();
+  if (service.ok()) return *service;
+  if (!absl::IsNotFound(service.status())) {
+    Warn(fmt::format("queue and promises are not shown: {}", Message(service.status())));
+  }
+  return std::nullopt;
+}
+
 int RunWhy(kube::Transport& transport, const FleetCommandOptions& options,
            const CommandTarget& target) {
   const absl::StatusOr<std::string> ns = NamespaceOf(target);
   if (!ns.ok()) return Fail(ns.status());
   const absl::StatusOr<Why> why = ReadWhy(transport, *ns, options.name);
   if (!why.ok()) return Fail(why.status());
-  return options.output.empty() ? PrintText(target, WhyText(*why))
-                                : PrintValue(WhyJson(*why), options.output);
+  const std::optional<Json> service = ServiceOf(*why, *ns, options, target);
+  if (options.output.empty()) {
+    return PrintText(target, WhyText(*why) + (service ? ServiceText(*service) : ""));
+  }
+  Json shown = WhyJson(*why);
+  if (service) shown["service"] = ServiceJson(*service);
+  return PrintValue(shown, options.output);
 }
 
 int RunVersion(const FleetCommandOptions& options, const CommandTarget& target) {
@@ -211,11 +236,12 @@ config::Command GangsCommand(FleetCommandOptions& options) {
 std::vector<config::Command> FleetCommands(FleetCommandOptions& options) {
   config::Command why = {
       .name = "why",
-      .summary = "Says why a gang or a pod waits, or where it is.",
+      .summary = "Says why a gang or a pod waits and for whom, or where it is.",
       .declare =
           [&options](config::Spec& spec) {
             DeclareOutput(spec, &options.output, {"", "json", "yaml"}, kValueForms);
             spec.Word("NAME", &options.name, "a gang, or else a pod", Need::kRequired);
+            DeclareAdmin(spec, options.admin);
           },
       .examples =
           "kubectl tahoma why train\n"

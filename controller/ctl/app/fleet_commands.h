@@ -18,6 +18,7 @@ namespace tahoma::controller {
 struct FleetCommandOptions {
   std::string name;
   std::string output;
+  AdminFlags admin;             // why
   bool all = false;             // topology
   bool all_namespaces = false;  // gangs
   bool watch = false;           // gangs

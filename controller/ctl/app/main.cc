@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/ctl/app/ask_commands.h"
 #include "controller/ctl/app/block_commands.h"
 #include "controller/ctl/app/completion.h"
 #include "controller/ctl/app/fleet_commands.h"
@@ -40,10 +41,12 @@ int Main(const std::string& program, std::vector<std::string> arguments) {
   BlockCommandOptions blocks;
   QueueCommandOptions queues;
   MoveCommandOptions moves;
+  AskCommandOptions asks;
   CompletionOptions completion;
   std::vector<config::Command> commands = FleetCommands(fleet);
   for (config::Command& command : QueueCommands(queues)) commands.push_back(std::move(command));
   for (config::Command& command : MoveCommands(moves)) commands.push_back(std::move(command));
+  for (config::Command& command : AskCommands(asks)) commands.push_back(std::move(command));
   for (config::Command& command : BlockCommands(blocks)) commands.push_back(std::move(command));
   commands.push_back(CompletionCommand(completion));
   const config::Commands line(
@@ -74,6 +77,9 @@ int Main(const std::string& program, std::vector<std::string> arguments) {
     if (command.name == name) return RunQueueCommand(name, queues, target);
   }
   if (name == kDefragmentCommand) return RunDefragment(moves, target);
+  for (const config::Command& command : AskCommands(asks)) {
+    if (command.name == name) return RunAskCommand(name, asks, target);
+  }
   return RunBlockCommand(name, blocks, target);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/admin/why_route.h"
 #include "lib/base/json.h"
 #include "lib/rest/bearer.h"
 #include "lib/rest/server.h"
@@ -62,6 +63,7 @@ class AdminTest : public ::testing::Test {
     server_ = std::make_unique<rest::Server>(rest::ServerOptions{}, metrics_);
     if (!token.empty()) server_->SetGate(rest::TokenGate(token));
     admin_.AddRoutes(routes_);
+    why_.AddRoutes(routes_);
     routes_.AddTo(*server_, [](rest::Handler handler) { return handler; });
     ASSERT_EQ(server_->Start(), absl::OkStatus());
   }
@@ -71,6 +73,8 @@ class AdminTest : public ::testing::Test {
   std::string more_;  // header lines of every request
   rest::Metrics metrics_;
   Admin admin_;
+  SystemClock clock_;
+  WhyRoute why_{[this] { return std::make_shared<const Snapshot>(snapshot_); }, clock_};
   RouteTable routes_;
   std::unique_ptr<rest::Server> server_;
 };

@@ -143,6 +143,14 @@ TEST(QueueTreeTest, OneQueueShowsItsGangsInTheOrderOfService) {
                               {"kind", "Gang"},
                               {"priority", -5},
                               {"since", "2026-12-01T00:00:00Z"},
+                              {"reason", "WaitsForCapacity"},
+                              {"message", "no room"},
+                              {"promise", {{"kind", "Start"}, {"from", "2026-12-01T08:00:00Z"}}}},
+                             {{"namespace", "team"},
+                              {"name", "next"},
+                              {"kind", "Gang"},
+                              {"priority", -6},
+                              {"since", "2026-12-01T00:00:00Z"},
                               {"reason", "QueueLimit"},
                               {"message", "queue research is at its limit"}}})}};
   const absl::StatusOr<QueueRead> read = ReadQueue(admin, "research");
@@ -154,10 +162,13 @@ TEST(QueueTreeTest, OneQueueShowsItsGangsInTheOrderOfService) {
             "  by QueueCalendar by-day/noon\n"
             "  1 gangs wait, 2 run, here and in queues below; place 1 among siblings\n"
             "\n"
-            "PLACE   NAMESPACE   NAME    PRIORITY   SINCE                  REASON       MESSAGE\n"
-            "1       team        train   -5         2026-12-01T00:00:00Z   QueueLimit   queue "
-            "research is at its limit\n");
-  EXPECT_EQ(QueueJson(*read)["gangs"].size(), 1U);
+            "PLACE   NAMESPACE   NAME    PRIORITY   SINCE                  START                  "
+            "REASON             MESSAGE\n"
+            "1       team        train   -5         2026-12-01T00:00:00Z   2026-12-01T08:00:00Z   "
+            "WaitsForCapacity   no room\n"
+            "2       team        next    -6         2026-12-01T00:00:00Z                          "
+            "QueueLimit         queue research is at its limit\n");
+  EXPECT_EQ(QueueJson(*read)["gangs"].size(), 2U);
   EXPECT_THAT(QueueText(*read), Not(HasSubstr("there is no Queue")));
   const absl::Status none = ReadQueue(admin, "none").status();
   EXPECT_TRUE(absl::IsNotFound(none));
