@@ -67,6 +67,9 @@ std::int64_t NumberWithin(Field field, std::int64_t otherwise, std::int64_t leas
 
 void ReadWish(Field spec, DefragmentationSpec& wish) {
   wish.shape = spec.At("shape").Text();
+  if (spec.At("shape").has_value() && wish.shape.empty()) {
+    spec.At("shape").Fail("must be a box, such as 4x4x4");
+  }
   wish.slices = NumberWithin(spec.At("slices"), 1, 1, DefragmentationSpec::kSlicesMost);
   if (const Field count = spec.At("ultraServers"); count.has_value()) {
     wish.ultra_servers = NumberWithin(count, 1, 1, DefragmentationSpec::kSlicesMost);

@@ -382,6 +382,15 @@ void Moves::PlanMovesOf(Entry& entry, Turn& turn, const std::string& because) {
       if (!IsOver(move.state)) promises_.GiveUpPlace(NameOfMove(name, move));
     }
     promises_.GiveUpPlace(NameOfWanted(name));
+    // UltraServers that are clear by now would not count as gained in a new plan.
+    const bool some_clear =
+        entry.fact->spec.ultra_servers.value_or(1) > 1 &&
+        std::ranges::find(status.moves, MoveState::kMoved, &GangMove::state) != status.moves.end();
+    if (some_clear) {
+      return Finish(entry, DefragmentationPhase::kFailed,
+                    fmt::format("{}; {}: ask again for what is left", because, Progress(status)),
+                    turn.now);
+    }
     if (entry.plans >= kPlansMost) {
       return Finish(entry, DefragmentationPhase::kFailed,
                     fmt::format("{}; it was planned {} times", because, entry.plans), turn.now);

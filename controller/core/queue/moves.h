@@ -3,7 +3,7 @@
 //   Moves moves(runs, promises, plan);
 //   moves.OnObject(fact);                               // a watch saw the object
 //   moves.Step(from, now);                              // one plan, or the next step of a move
-//   for (const auto& [name, status] : moves.DrainShown()) Write(name, status);
+//   for (const auto& [object, news] : moves.DrainShown()) Write(object, news);
 //   moves.OnShown(name, *status);                       // a write was answered
 //
 // A dry run is planned and shown. Otherwise one object at a time is carried out, the oldest first:
