@@ -79,11 +79,8 @@ void TakeTerms(const GangRef& ref, const std::vector<std::shared_ptr<const PodFa
   if (decision.placed && decision.max_runtime) {
     decision.end = EndOf(*decision.placed, *decision.max_runtime);
   }
-}
-
-// Outside of blocks a calendar of the queue has said the time.
-std::optional<WallTime> BlockReclaimOf(const PodFact& pod) {
-  return pod.bound_reservation.empty() ? std::nullopt : pod.bound_reclaim;
+  // Calendars of queues tell preemptible gangs outside of blocks a time, too.
+  if (decision.preemptible && decision.reservation.empty()) decision.reclaim.reset();
 }
 
 }  // namespace
@@ -112,7 +109,7 @@ std::optional<PublishedGang> ReadPublished(const GangRef& ref,
       gang.bound_at = std::max(gang.bound_at.value_or(*pod->scheduled_at), *pod->scheduled_at);
     }
     if (bound.back()) decision->uid = pod->bound_gang_uid;
-    if (bound.back() && BlockReclaimOf(*pod)) decision->reclaim = BlockReclaimOf(*pod);
+    if (bound.back() && pod->bound_reclaim) decision->reclaim = pod->bound_reclaim;
     for (const PodClaim& entry : pod->claims) {
       const auto claim = facts.claims.Find(ClaimKey{pod->key.ns, entry.claim});
       const bool allocated = claim != nullptr && claim->allocation != nullptr;

@@ -96,11 +96,18 @@ TEST_F(PublishedGangTest, AGangOfABlockIsReadAsOne) {
   Bind(0, 0);
   EXPECT_EQ(Read()->decision->reclaim, std::nullopt);
   pods_[0].bound_reclaim = *ParseTime("2026-11-24T10:30:00Z");
-  EXPECT_EQ(Read()->decision->reclaim, std::nullopt) << "a calendar of its queue has said it";
-  pods_[0].bound_reservation = "cr-0123456789abcdef0";
   EXPECT_EQ(Read()->decision->reclaim, pods_[0].bound_reclaim);
   // Anybody may write the annotation: nobody relies on an end that it says.
   EXPECT_EQ(Read()->decision->end, std::nullopt);
+}
+
+TEST_F(PublishedGangTest, ACalendarOfTheQueueMakesNoGangOneOfABlock) {
+  Bind(0, 0);
+  pods_[0].bound_reclaim = *ParseTime("2026-11-24T10:30:00Z");
+  for (PodFact& pod : pods_) pod.preemptible = true;
+  EXPECT_EQ(Read()->decision->reclaim, std::nullopt);
+  pods_[0].bound_reservation = "cr-0123456789abcdef0";
+  EXPECT_EQ(Read()->decision->reclaim, pods_[0].bound_reclaim);
 }
 
 TEST_F(PublishedGangTest, WhoIsNotBoundGetsARankThatIsLeft) {
