@@ -31,8 +31,9 @@ json ReadyJson(const WindowStatus& status) {
   const bool invalid = status.phase == WindowPhase::kInvalid;
   std::string message = status.invalid;
   if (!invalid && status.missing > 0) {
-    message = fmt::format("{} names have no node: {}{}; the hardware is kept when it comes",
-                          status.missing, fmt::join(status.missing_names, ", "),
+    message = fmt::format("{} {} no node: {}{}; the hardware is kept when it comes", status.missing,
+                          status.missing == 1 ? "name has" : "names have",
+                          fmt::join(status.missing_names, ", "),
                           status.missing > std::ssize(status.missing_names) ? ", …" : "");
   }
   const std::string_view reason = invalid ? "Invalid" : status.missing > 0 ? "Missing" : "Ready";
@@ -43,7 +44,8 @@ json ReadyJson(const WindowStatus& status) {
 json DrainedJson(const WindowStatus& status) {
   std::string message;
   if (!status.drained()) {
-    message = fmt::format("{} gangs have devices there: {}{}", status.gangs,
+    message = fmt::format("{} {} devices there: {}{}", status.gangs,
+                          status.gangs == 1 ? "gang has" : "gangs have",
                           fmt::join(status.gang_names, ", "),
                           status.gangs > std::ssize(status.gang_names) ? ", …" : "");
   }

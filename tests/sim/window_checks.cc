@@ -49,8 +49,9 @@ void CheckWindows(World& world, const controller::GangDecision& decision) {
   if (!decision.placed) return;  // taken over as published, where a journal was lost
   const WallTime now = *decision.placed;
   for (const auto& window : WindowsOfWorlds()) {
-    if (now >= window->until || !IsOn(*window, decision)) continue;
-    world.Meet("placed where a window will be");
+    if (now >= window->until) continue;
+    world.Meet("decided before the end of a window");
+    if (!IsOn(*window, decision)) continue;
     const bool lent = decision.preemptible && now + decision.grace < window->from;
     const bool short_run = decision.max_runtime && now + *decision.max_runtime <= window->from;
     if (lent || short_run) continue;

@@ -108,7 +108,7 @@ Swarm Swarm::Draw(Rng& rng) {
   }
   swarm.queues = rng.Chance(1, 3);
   swarm.calendars = swarm.queues && rng.Chance(1, 2);
-  swarm.windows = swarm.queues && swarm.one_process && swarm.purchases == 0;
+  swarm.windows = swarm.one_process && swarm.purchases == 0;
   swarm.ends_known = swarm.purchases == 0 && rng.Chance(1, 2);
   if (swarm.ends_known) swarm.CrowdOut(rng);
   if (swarm.one_process) return swarm;

@@ -320,6 +320,45 @@ TEST(RenderTest, ADefragmentationsStatusReadsBackAndIsNotSentAgain) {
   EXPECT_TRUE(ResultIfShown({3, write}, request).has_value());
 }
 
+TEST(RenderTest, TheStatusOfAWindowSaysWhoIsStillThereAndIsReadAsWritten) {
+  auto status = std::make_shared<WindowStatus>();
+  status->observed_generation = 2;
+  status->phase = WindowPhase::kWarned;
+  status->nodes = 4;
+  status->gangs = 9;
+  status->gang_names = {"default/a", "default/b"};
+  status->missing = 1;
+  status->missing_names = {"node-z"};
+  status->blocks = {"default/week"};
+  status->drained_since = WallTime(std::chrono::seconds(90));
+  WindowStatusWrite write{
+      .name = "night-fix", .uid = "u", .base_version = "7", .shown = 0, .status = status};
+  const kube::Request request = Rendered(write);
+  EXPECT_EQ(request.target, "/apis/tahoma.dev/v1alpha1/maintenancewindows/night-fix/status");
+  json body = ParseJson(request.Text());
+  EXPECT_EQ(body["metadata"], (json{{"uid", "u"}}));
+  EXPECT_EQ(body["status"]["phase"], "Warned");
+  EXPECT_EQ(body["status"]["capacityBlocks"], (json{"default/week"}));
+  const json& conditions = body["status"]["conditions"];
+  EXPECT_EQ(conditions[0]["reason"], "Missing");
+  EXPECT_EQ(conditions[0]["message"],
+            "1 name has no node: node-z; the hardware is kept when it comes");
+  EXPECT_EQ(conditions[1]["status"], "False");
+  EXPECT_EQ(conditions[1]["message"], "9 gangs have devices there: default/a, default/b, …");
+  body["metadata"]["name"] = "night-fix";
+  const WindowObject seen = *ParseWindow(body);
+  EXPECT_EQ(seen.shown.drained, (WindowCondition{false, status->drained_since}));
+  EXPECT_FALSE(seen.shown.ready->holds);
+  write.shown = seen.shown.digest;
+  EXPECT_TRUE(ResultIfShown({3, write}, request).has_value());
+}
+
+TEST(RenderTest, APodThatMayGoOnLosesTheAnnotationOfItsEnd) {
+  const kube::Request request = Rendered(PodReclaimWrite{{"ns", "p0"}, "u0", std::nullopt});
+  EXPECT_EQ(ParseJson(request.Text())["metadata"]["annotations"],
+            (json{{"tahoma.dev/reclaim-timestamp", nullptr}}));
+}
+
 TEST(RenderTest, APodIsToldItsClaimAndTheAnswerSaysWhetherTheServerKeepsIt) {
   const ApiWrite write{3,
                        PodClaimStatusWrite{.key = {"ns", "p0"}, .uid = "u0", .status = kExtended}};
