@@ -1014,14 +1014,22 @@ void Core::WaitForOtherRuns(Readiness& ready) const {
 // Lets Defragmentations be planned and carried out. Each step looks at the gangs as they are shown.
 void Core::MoveGangs() {
   const auto& views = status_.views();
+  const BudgetRoom budgets = kept_.preemption.RoomOfBudgets();
+  const auto guarded = [&](const std::shared_ptr<const MovableRun>& movable) {
+    const GangRun* run = movable == nullptr ? nullptr : runs_.FindRun(movable->run);
+    if (run == nullptr || !movable->stays.empty() || budgets.MayEnd(*run)) return movable;
+    auto stays = std::make_shared<MovableRun>(*movable);
+    stays->stays = "has pods that a PodDisruptionBudget keeps";
+    return std::shared_ptr<const MovableRun>(std::move(stays));
+  };
   const auto run_of = [&](const GangRef& ref) -> std::shared_ptr<const MovableRun> {
     const auto* view = views.Find(ref);
-    return view == nullptr ? nullptr : (*view)->movable;
+    return view == nullptr ? nullptr : guarded((*view)->movable);
   };
   const auto runs = [&] {
     std::vector<std::shared_ptr<const MovableRun>> all;
     views.ForEach([&](const GangRef&, const std::shared_ptr<const GangView>& view) {
-      if (view->movable != nullptr) all.push_back(view->movable);
+      if (view->movable != nullptr) all.push_back(guarded(view->movable));
     });
     return all;
   };

@@ -64,6 +64,8 @@ class Preemption {
   // Ends what lets these gangs be placed. They are blocked for want of capacity, and in the order
   // of service.
   void OnBlocked(const Queue& blocked, const ClusterState& cluster, WallTime now);
+  // Returns how many runs budgets let end beside those that were ended for others.
+  BudgetRoom RoomOfBudgets();
   // PodDisruptionBudgets have changed.
   void OnBudgets(WallTime now);
   // The gang waits for nobody's end any more.
@@ -85,7 +87,6 @@ class Preemption {
   bool MayEnd(const GangSpec& gang, std::span<const Eighths> needs, const GangRun& run) const;
   void Unkeep(const GangRef& ref);
   void Search(Queue group, const ClusterState& cluster, WallTime now);
-  BudgetRoom RoomOfBudgets();
   void AddRun(RunId id, WallTime now, Field& field) const;
   std::optional<Victims> ChooseWithin(const std::shared_ptr<const GangSpec>& gang, Field& field,
                                       std::vector<RunningGang>& among,

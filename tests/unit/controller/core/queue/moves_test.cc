@@ -364,6 +364,23 @@ TEST_F(MovesInTurnTest, AGangThatMustStayByNowFailsTheRest) {
   EXPECT_EQ(EventsOf(world_.api, EventReason::kGangMoved), 1);
 }
 
+TEST_F(MovesInTurnTest, AGangGuardedByABudgetStays) {
+  MakePodsAnew(world_, 1);
+  const std::string name = Move(1).gang.name;
+  world_.api.PutBudget("guard", "batch", 0);
+  for (const auto& [pod, fact] : std::map(world_.api.pods())) {
+    if (fact.gang != name) continue;
+    world_.api.ChangePod(pod, [](PodFact& one) {
+      one.labels = {{"app", "batch"}};
+      one.running = true;
+    });
+  }
+  NextHour();
+  EXPECT_EQ(StatusOf(world_).phase, DefragmentationPhase::kFailed);
+  EXPECT_THAT(StatusOf(world_).message,
+              HasSubstr("gang default/" + name + " has pods that a PodDisruptionBudget keeps"));
+}
+
 // The program dies after any write. Nobody moves twice, and in the end the place is free.
 TEST(MovesTest, AfterARestartAtAnyWriteTheMovesGoOn) {
   int steps = 0;
