@@ -105,6 +105,8 @@ Schema QuestionSchema() {
                  {"capacityBlock?", Text("The CapacityBlock in which it runs.", 253)},
                  {"queue?", Text("The queue; as a Gang's: absent, that of the namespace.", 253)},
                  {"priority?", Integer(INT32_MIN, INT32_MAX, "Its priority; 0.")},
+                 {"instanceType?",
+                  TextLike("[a-z0-9][a-z0-9.-]*", "an instance type such as trn2u.48xlarge", 63)},
                  {"preemptible?", Flag("It may be ended for others; false.")},
                  {"moves?", Flag("Look, too, for gangs that would have to move; false.")}});
 }
@@ -241,6 +243,12 @@ rest::Response PlacementRoutes::Simulate(const rest::Request& request) {
   }
   asked->priority = static_cast<std::int32_t>(IntegerOf(*request.parsed, "priority").value_or(0));
   asked->preemptible = FlagOf(*request.parsed, "preemptible");
+  if (const std::string type = TextOf(*request.parsed, "instanceType"); !type.empty()) {
+    for (MemberSpec& member : asked->members) {
+      member.claims.front().requests.front().alternatives.front().selectors.push_back(
+          fmt::format("device.attributes[\"{}\"].instanceType == \"{}\"", kNeuronDriver, type));
+    }
+  }
   const auto snapshot = take_();
   if (!snapshot->synced || snapshot->cluster == nullptr) {
     return Refused(Unavailable("the fleet is not known yet"));

@@ -120,6 +120,7 @@ absl::StatusOr<Json> AskFit(kube::Transport& admin, const std::string& ns, const
   text("maxRuntime", asked.max_runtime);
   text("capacityBlock", asked.block);
   text("queue", asked.queue);
+  text("instanceType", asked.instance_type);
   number("priority", asked.priority);
   if (asked.preemptible) body["preemptible"] = true;
   if (asked.moves) body["moves"] = true;

@@ -29,6 +29,7 @@ struct FitAsked {
   std::string max_runtime = {};
   std::string block = {};
   std::string queue = {};
+  std::string instance_type = {};
   std::int64_t priority = 0;
   bool preemptible = false;
   bool moves = true;  // look, too, for gangs that would have to move

@@ -84,7 +84,8 @@ class Ground:
         if subprocess.call([str(c) for c in command]) != 0:
             sys.exit(f"the {self.kind} test environment did not start")
         pods = self.directory / "s" if self.kind == "node" else (self.directory / "t/pods-folder").read_text().strip()
-        return {**os.environ, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
+        admin = {"ADMIN_API": "1"} if self.kind == "standalone" else {}
+        return {**os.environ, **admin, "KUBECONFIG": str(kubeconfig), "GROUND": self.kind, "NODES": str(self.directory / "t/n"),
                 "PODS": str(pods), "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
     def start_kubelets(self):

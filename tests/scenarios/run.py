@@ -15,8 +15,8 @@ A scenario is a text that reads as a session at a terminal and is the same in ev
 
 Lines that end in a backslash continue. KUBECONFIG, PATH (our programs, kubectl), GROUND (the kind of the environment),
 NODES (the folder of the nodes' state), PODS (one whose files pods can read)
-are set, and NUMPY (a Python with numpy, where .ci/setup got one); a scenario that needs one of the last two is
-skipped where there is none. After each scenario everything that it made
+are set, NUMPY (a Python with numpy, where .ci/setup got one), and ADMIN_API where the kubeconfig knows the admin API; a
+scenario that needs one of the last three is skipped where there is none. After each scenario everything that it made
 is deleted, and no claim may still be allocated. The test environments are those of ground.py, installed_ground.py and
 tests/cluster/kind_ground.py. The last line is "N passed, N failed, N skipped".
 """
@@ -149,7 +149,7 @@ def main():
         numpy = subprocess.run([ROOT / ".ci/python", "--find"], capture_output=True, text=True, check=False)
         if numpy.returncode == 0:
             environment["NUMPY"] = numpy.stdout.strip()
-        needs = [name for name in ("PODS", "NUMPY") if name not in environment]
+        needs = [name for name in ("PODS", "NUMPY", "ADMIN_API") if name not in environment]
         skipped = [path for path in paths if any("$" + name in path.read_text() for name in needs)]
         for path in skipped:
             print(f"SKIPPED  {path.stem}: one of {', '.join(needs)} is not there")

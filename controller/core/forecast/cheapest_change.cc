@@ -21,6 +21,12 @@ constexpr std::array<const char*, 7> kShapes = {"4x4x4", "4x4x2", "4x4x1", "4x2x
 // A maxRuntime below is no help to anybody.
 constexpr seconds kRuntimeLeast{60};
 
+// Returns the only request of a pod of an asked gang.
+template <typename Member>
+auto& RequestOf(Member& member) {
+  return member.claims.front().requests.front().alternatives.front();
+}
+
 int ChipsOf(const std::string& shape) {
   return BoxesOf({.members = 1, .shape = shape}).shapes.front().chip_count();
 }
@@ -80,6 +86,8 @@ class Changes {
     resized->chips = (*made)->chips;
     resized->slices = (*made)->slices;
     resized->members = (*made)->members;
+    const auto& selectors = RequestOf(gang.members.front()).selectors;
+    for (MemberSpec& member : resized->members) RequestOf(member).selectors = selectors;
     return resized;
   }
 

@@ -74,6 +74,7 @@ void DeclareFit(config::Spec& spec, AskCommandOptions& options) {
   spec.String("maxRuntime", &asked.max_runtime,
               "such as 8h; empty: as the queue says, or for ever");
   spec.String("queue", &asked.queue, "the queue; empty: that of the namespace");
+  spec.String("instanceType", &asked.instance_type, "of the nodes; empty: any");
   spec.Int("priority", &asked.priority, {.min = -kPriorityMost, .max = kPriorityMost},
            "the gang's priority");
   spec.Bool("preemptible", &asked.preemptible, "the gang may be ended for others");

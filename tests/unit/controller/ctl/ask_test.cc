@@ -47,6 +47,7 @@ TEST(FitTest, OnlyWhatWasSaidIsInTheQuestion) {
                       .max_runtime = "8h",
                       .block = "b",
                       .queue = "research",
+                      .instance_type = "trn2u.48xlarge",
                       .priority = -5,
                       .preemptible = true,
                       .moves = false})
@@ -57,6 +58,7 @@ TEST(FitTest, OnlyWhatWasSaidIsInTheQuestion) {
                                                 {"maxRuntime", "8h"},
                                                 {"capacityBlock", "b"},
                                                 {"queue", "research"},
+                                                {"instanceType", "trn2u.48xlarge"},
                                                 {"priority", -5},
                                                 {"preemptible", true}}));
 }

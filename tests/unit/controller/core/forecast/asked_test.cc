@@ -236,7 +236,7 @@ TEST_F(AskedTest, EachAnswerIsWhatTheCoreThenDoes) {
       const Promise* promise = PromiseTo(name);
       if (forecast.earliest && forecast.earliest->exact && !forecast.by_queue && !ends) {
         ASSERT_NE(promise, nullptr) << name;
-        // What is promised does not look at the limits of queues: the question does.
+        // Promises do not look at the limits of queues: the question does.
         EXPECT_LE(promise->from - forecast.earliest->when, minutes(2)) << name;
         if (!by_queue) {
           EXPECT_LE(forecast.earliest->when - promise->from, minutes(2)) << name;
