@@ -12,13 +12,12 @@ using std::chrono::seconds;
 
 constexpr const char* kFirstUltraServer = "us-0000000000000001";
 
-// A world begins in 1970.
 std::shared_ptr<WindowSpec> WindowFrom(const std::string& name, seconds from, seconds until) {
   auto spec = std::make_shared<WindowSpec>();
   spec->name = name;
   spec->uid = name;
-  spec->from = WallTime(from);
-  spec->until = WallTime(until);
+  spec->from = kWorldBegins + from;
+  spec->until = kWorldBegins + until;
   spec->warning = seconds(10);
   return spec;
 }

@@ -7,9 +7,6 @@ namespace {
 
 using std::chrono::seconds;
 
-// 2027-01-15T08:00:00Z.
-constexpr WallTime kStart{seconds(1'800'000'000)};
-
 // A fault that half of all worlds know, up to `most` thousandths.
 int Maybe(Rng& rng, int most) {
   if (rng.Chance(1, 2)) return 0;
@@ -175,7 +172,7 @@ void Swarm::Provoke(Plant plant) {
 }
 
 World::World(std::uint64_t seed, Plant planted)
-    : plant(planted), rng(seed), clock(kStart), swarm(Swarm::Draw(rng)) {
+    : plant(planted), rng(seed), clock(kWorldBegins), swarm(Swarm::Draw(rng)) {
   if (plant != Plant::kNone) swarm.Provoke(plant);
 }
 

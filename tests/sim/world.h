@@ -42,6 +42,9 @@ enum class Plant : std::uint8_t {
 inline constexpr int kPlants = 13;
 std::string_view PlantName(Plant plant);
 
+// Each world begins 2027-01-15T08:00:00Z.
+inline constexpr WallTime kWorldBegins{std::chrono::seconds(1'800'000'000)};
+
 // Chances are in thousandths.
 struct Swarm {
   int ultra_servers = 1;

@@ -264,7 +264,7 @@ TEST_F(QueueLimitsTest, AQueueThatMovesTakesItsChipsAlong) {
 // A gang that cannot be ended before a change leaves the other queues the rise of their guarantees,
 // out of the chips that are free by then or held by gangs with an end.
 TEST_F(QueueLimitsTest, WhoCannotBeEndedIsHeldAgainstTheBoundsThatCome) {
-  constexpr std::int64_t kFleet = 100;
+  constexpr std::int64_t kFleet = 80;
   const std::vector<std::string> names = {"a", "b", "c"};
   struct Run {
     std::string queue;
@@ -308,7 +308,7 @@ TEST_F(QueueLimitsTest, WhoCannotBeEndedIsHeldAgainstTheBoundsThatCome) {
       all_then += run.chips;
     }
     const std::string& queue = names[rng.Below(3)];
-    const auto chips = static_cast<std::int64_t>(1 + rng.Below(40));
+    const auto chips = static_cast<std::int64_t>(1 + rng.Below(80));
     std::int64_t owed = 0;
     for (const std::string& other : names) {
       if (other == queue) continue;
