@@ -741,7 +741,7 @@ void Core::OnNotice(const WindowNotice& notice) {
   }
 }
 
-// Tells the pods of the run when a block, a calendar or a window ends the run, whichever does first.
+// Tells the pods of the run when a block, a calendar or a window ends the run: the first of them.
 // Returns whether all pods knew of an end at that time.
 bool Core::TellPods(const GangRun& run) {
   const GangDecision& decision = run.decision();

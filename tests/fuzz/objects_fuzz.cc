@@ -1,8 +1,8 @@
-// Objects about Capacity Blocks, Queues, QueueCalendars, MaintenanceWindows and Defragmentations, as
-// a watch gives them; the first byte is the kind. A status that is read is written as one that reads
-// as the same, the calendar is drawn of any block, a Queue or Defragmentation without a broken rule
-// has numbers within its bounds, periods of a QueueCalendar begin and end, and a window without a
-// broken rule goes through its phases in their order.
+// Objects about Capacity Blocks, Queues, QueueCalendars, MaintenanceWindows and Defragmentations,
+// as a watch gives them; the first byte is the kind. A status that is read is written as one that
+// reads as the same, the calendar is drawn of any block, a Queue or Defragmentation without a
+// broken rule has numbers within its bounds, periods of a QueueCalendar begin and end, and a window
+// without a broken rule goes through its phases in their order.
 
 #include <memory>
 #include <string>

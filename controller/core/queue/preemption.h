@@ -6,12 +6,12 @@
 //
 // The lowest priorities end first, of equal priorities the fewest runs, then the runs that lose
 // least work (plan/victims.h). No run ends in vain, before its minRuntime is over, beyond a
-// PodDisruptionBudget (budget_room.h), or twice for the same gang. The gang is promised the place
-// that the planner finds without the ended runs (promises.h): until the last run has gone, the
-// place is kept from all gangs behind.
+// PodDisruptionBudget (budget_room.h), or twice for the same gang. The gang is promised the
+// planner's place in the fleet without the ended runs (promises.h): until the last run has gone,
+// the place is kept from all gangs behind.
 //
 // Priority counts inside a queue. A gang of a queue within its guarantee takes hardware back from
-// preemptible gangs of queues that hold more than theirs, whatever their priority (reclaim).
+// preemptible gangs of queues beyond a guarantee, whatever the priority (reclaim).
 //
 // Scope: which runs end, and for whom. Hardware that is lent by Capacity Blocks: lending.h.
 //
@@ -61,10 +61,10 @@ class Preemption {
              const QueueShares* shares = nullptr)
       : runs_(runs), promises_(promises), plan_(std::move(plan)), shares_(shares) {}
 
-  // Ends what lets these gangs be placed. They are blocked for want of capacity, and in the order
-  // of service.
+  // Ends runs so that the gangs can be placed: gangs blocked for want of capacity, in the order of
+  // service.
   void OnBlocked(const Queue& blocked, const ClusterState& cluster, WallTime now);
-  // Returns how many runs budgets let end beside those that were ended for others.
+  // Returns the room that budgets leave beside the runs that were ended for others.
   BudgetRoom RoomOfBudgets();
   // PodDisruptionBudgets have changed.
   void OnBudgets(WallTime now);
