@@ -15,7 +15,8 @@ void SetHolder(const GangSpec& gang, Promise& promise) {
 
 bool Meets(const Promise& promise, WallTime start, std::optional<std::chrono::seconds> runtime) {
   if (start >= promise.until) return false;
-  return !runtime || promise.from < EndOf(start, *runtime) - kPromiseGrain;
+  const WallTime from = promise.first_from.value_or(promise.from);
+  return !runtime || from < EndOf(start, *runtime) - kPromiseGrain;
 }
 
 WallTime GoneFrom(const GangSpec& gang, WallTime start) {

@@ -47,7 +47,10 @@ struct Promise {
   // The time from which the hardware is the holder's; WallTime::min(): as the hardware comes free.
   WallTime from = WallTime::min();
   WallTime until = WallTime::max();  // the holder's latest end
-  std::string place;                 // for people: "us-0 4x4x4+0,0,0"
+  // The start that was promised first, where `from` has moved on by little: gangs that pass go by
+  // this start, else each of them could move `from` by a grain more.
+  std::optional<WallTime> first_from = {};
+  std::string place;  // for people: "us-0 4x4x4+0,0,0"
   // The devices, under uids of no claim.
   std::vector<std::shared_ptr<const Holding>> holdings;
 };

@@ -399,6 +399,7 @@ void Promises::MoveOn(const ServicePlace& place, Entry& entry, WallTime from,
                       const ClusterState& cluster, WallTime now) {
   Promise moved = *entry.promise;
   if (moved.until != WallTime::max()) moved.until += from - moved.from;
+  if (!moved.first_from) moved.first_from = moved.from;
   moved.from = from;
   if (MeetsFixed(entry, moved, now)) {
     Set(entry, nullptr, cluster);

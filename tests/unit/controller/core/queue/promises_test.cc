@@ -88,6 +88,24 @@ TEST_F(PromisesTest, AGangOfHigherPriorityIsNotBoundAndThePromiseMovesOn) {
   EXPECT_GE(PromiseTo("big")->from, before + seconds(3900));
 }
 
+// Each gang that passed moved the start by up to a minute, without a bound.
+TEST_F(PromisesTest, AMinuteCountsAsNothingOnceAndNotForEachGangThatPasses) {
+  world_.api.AddNode("node-a");
+  Add("runs", 8, seconds(1000));
+  Add("big", 16, seconds(1000));
+  const WallTime promised = PromiseTo("big")->from;
+  const auto until = [&](seconds after) {
+    return std::chrono::floor<seconds>(promised + after - Now());
+  };
+  Add("first", 4, until(seconds(40)));
+  EXPECT_EQ(NodeOf("first"), "node-a");
+  ASSERT_NE(PromiseTo("big"), nullptr);
+  EXPECT_GT(PromiseTo("big")->from, promised);
+  Add("second", 4, until(seconds(90)));
+  EXPECT_EQ(NodeOf("second"), "");
+  EXPECT_LE(PromiseTo("big")->from, promised + kPromiseGrain);
+}
+
 TEST_F(PromisesTest, APromiseToAGangThatHasGoneBindsNobody) {
   world_.api.AddNode("node-a");
   Add("runs", 8, seconds(1000));
