@@ -274,6 +274,8 @@ void PromiseChecks::OnStep(const controller::Snapshot& snapshot) {
     const GangView* const view = ref ? ViewOf(snapshot.gangs, *ref) : nullptr;
     if (view == nullptr || !WaitsForRoom(*view) || promise->kind != PromiseKind::kStart) continue;
     if (!IsOfChips(*promise)) continue;
+    // A gang that has just got a place may break promises to gangs behind: mended in the next step.
+    if (!decided_.empty() && !bounds_.contains(*ref)) continue;
     const auto [bound, is_new] =
         bounds_.try_emplace(*ref, Bound{.start = promise->from, .place = *view->service});
     if (is_new) world_.Meet("start promised");
