@@ -2,9 +2,11 @@
 //
 //   Windows windows(runs, promises);
 //   windows.OnWindow(spec);                          // a watch saw it; OnWindowGone(name)
-//   windows.Step(cluster, now);                      // before anything is planned
+//   windows.Step(cluster, now.wall);                 // before anything is planned
 //   for (const WindowNotice& notice : windows.DrainNotices()) Tell(notice);
-//   for (const auto& spec : windows.DrainChanged(now.monotonic)) Show(*spec, windows.StatusOf(…));
+//   for (const auto& changed : windows.DrainChanged(now.monotonic)) {
+//     Show(*changed, windows.StatusOf(*changed, blocks));
+//   }
 //
 // A window is a promise of the devices of the window's nodes, from `from` to `until`
 // (promises.h): no gang begins there and runs at a time of the window. Preemptible gangs that are

@@ -1,11 +1,5 @@
 // Keeps the status of objects of one kind in the API.
 //
-//   ObjectStatuses<QueueStatus, QueueShown> statuses;
-//   statuses.OnObject("research", uid, shown, now);                // a watch saw the object
-//   statuses.Want("research", std::move(status), now.monotonic);   // as often as one likes
-//   statuses.Flush(now, [&](const std::string& name, const auto& entry) { return Send(entry); });
-//   statuses.OnResult(result, now);
-//
 // A status is written when the status says something else than the last written status, or when
 // somebody else has changed the object's status. A failed write is sent again (outbox.h).
 //
