@@ -716,7 +716,7 @@ void Core::OnNotice(const BlockNotice& notice) {
     }
   }
   for (const auto& [id, run] : runs) {
-    TellPods(*run);
+    TellPods(*run, notice.reclaim);
     if (!notice.warning.empty()) status_.TellReclaim(run->decision(), notice.warning, now_.wall);
   }
 }
@@ -726,7 +726,7 @@ void Core::TellReclaims() {
   for (const ReclaimWarning& warning : past_.queues.warnings().Drain()) {
     const GangRun* run = runs_.FindRun(warning.run);
     if (run == nullptr || run->ending()) continue;
-    TellPods(*run);
+    TellPods(*run, BlockEndOf(run->decision()));
     if (!warning.message.empty()) status_.TellReclaim(run->decision(), warning.message, now_.wall);
   }
 }
@@ -735,24 +735,29 @@ void Core::TellReclaims() {
 void Core::OnNotice(const WindowNotice& notice) {
   const GangRun* run = runs_.FindRun(notice.run);
   if (run == nullptr) return;
-  const bool knew = TellPods(*run);
+  const bool knew = TellPods(*run, BlockEndOf(run->decision()));
   if (!notice.warning.empty() && !knew) {
     status_.TellMaintenance(run->decision(), notice.warning, now_.wall);
   }
 }
 
+// Returns when the gang's Capacity Block takes the hardware back, as the book says or else as was
+// known at the decision.
+std::optional<WallTime> Core::BlockEndOf(const GangDecision& decision) const {
+  const auto* block = blocks_.book().blocks().Find(decision.reservation);
+  return block == nullptr ? decision.reclaim : blocks_.time().ToWall((*block)->reclaim());
+}
+
 // Tells the pods of the run when a block, a calendar or a window ends the run: the first of them.
 // Returns whether all pods knew of an end at that time.
-bool Core::TellPods(const GangRun& run) {
+bool Core::TellPods(const GangRun& run, std::optional<WallTime> block_end) {
   const GangDecision& decision = run.decision();
   std::optional<WallTime> end = kept_.windows.EndToldTo(run.id());
   const auto also = [&](std::optional<WallTime> other) {
     if (other) end = std::min(end.value_or(*other), *other);
   };
   also(past_.queues.warnings().EndToldTo(run));
-  if (const auto* block = blocks_.book().blocks().Find(decision.reservation)) {
-    also(blocks_.time().ToWall((*block)->reclaim()));
-  }
+  also(block_end);
   bool knew = end.has_value();
   for (const DecidedPod& pod : decision.pods) {
     const auto fact = facts_.pods.Find(PodKey{decision.key.ns, pod.name});

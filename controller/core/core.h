@@ -204,7 +204,8 @@ class Core {
   void OnNotice(const BlockNotice& notice);
   void TellReclaims();
   void OnNotice(const WindowNotice& notice);
-  bool TellPods(const GangRun& run);
+  std::optional<WallTime> BlockEndOf(const GangDecision& decision) const;
+  bool TellPods(const GangRun& run, std::optional<WallTime> block_end);
   void MakeWayFor(const Heir& heir);
   Readiness ReadinessOf(const GangRef& ref) const;
   void AddLastEnd(const GangRef& ref, Readiness& ready) const;

@@ -25,7 +25,8 @@ const ClusterState& KeptFleet::Of(const ClusterState& cluster, List promises) {
   for (const auto& promise : held_) {
     if (!std::ranges::binary_search(next, promise)) Release(*promise);
   }
-  for (const auto& promise : next) {
+  // In the order of the list: addresses are others in each process.
+  for (const auto& promise : promises) {
     if (!std::ranges::binary_search(held_, promise)) Hold(*promise);
   }
   held_ = std::move(next);
