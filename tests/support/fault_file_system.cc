@@ -112,10 +112,15 @@ void FaultFileSystem::Synced(const std::string& file) {
 
 void FaultFileSystem::PowerCut(Rng& rng) {
   const std::lock_guard lock(mutex_);
+  // Each file has numbers of its own: how much of RocksDB's own log is not synced depends on the
+  // real time.
+  const std::uint64_t seed = rng.Next();
   for (auto& [file, sizes] : files_) {
     const std::uint64_t unsynced = sizes.written - sizes.synced;
     if (unsynced == 0) continue;
-    const std::uint64_t kept = rng.Chance(1, 2) ? 0 : rng.Below(unsynced + 1);
+    const std::string name = std::filesystem::path(file).filename();
+    Rng own(seed ^ std::hash<std::string>()(name));
+    const std::uint64_t kept = own.Chance(1, 2) ? 0 : own.Below(unsynced + 1);
     std::error_code error;
     std::filesystem::resize_file(file, sizes.synced + kept, error);
     sizes.written = sizes.synced = sizes.synced + kept;
