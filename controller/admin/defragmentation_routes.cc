@@ -166,7 +166,7 @@ void DefragmentationRoutes::AddRoutes(RouteTable& routes) {
     return Permission{.verb = verb, .group = "tahoma.dev", .resource = "defragmentations"};
   };
   routes.Add({.method = "POST",
-              .path = "/v1/defragmentations/plan",
+              .path = "/v1/moves/plan",
               .id = "planDefragmentation",
               .summary = "Which gangs would move for a place; nothing moves and nothing is kept.",
               .needs = needs("list"),

@@ -46,7 +46,7 @@ Json SpecOfWish(const DefragmentWish& wish, const std::string& ns) {
 
 absl::StatusOr<std::shared_ptr<const Json>> PlanDefragmentation(kube::Transport& admin,
                                                                 const Json& spec) {
-  kube::Request request{.method = "POST", .target = "/v1/defragmentations/plan"};
+  kube::Request request{.method = "POST", .target = "/v1/moves/plan"};
   request.headers = {{"Content-Type", "application/json"}};
   request.parsed = std::make_shared<const Json>(spec);
   const auto answer = admin.Send(request);

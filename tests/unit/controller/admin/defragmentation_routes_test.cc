@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 constexpr const char* kAll = "/v1/defragmentations";
-constexpr const char* kPlan = "/v1/defragmentations/plan";
+constexpr const char* kPlan = "/v1/moves/plan";
 
 class DefragmentationRoutesTest : public AdminFixture {
  protected:
