@@ -373,7 +373,10 @@ void Checks::CheckGangRuns(const controller::GangView& view, const json& gang) {
     const auto object =
         api_.objects().Get(kPods, controller::apiserver::ObjectKey(view.ref.key.ns, pod.name));
     // A pod that has succeeded may be deleted.
-    if (object == nullptr || Text(*object->body, "/metadata/uid") != pod.uid) continue;
+    if (object == nullptr || Text(*object->body, "/metadata/uid") != pod.uid) {
+      ++all_ready;
+      continue;
+    }
     bool ready = Text(*object->body, "/status/phase") == "Succeeded";
     for (const json& condition : At(*object->body, "/status/conditions")) {
       ready = ready ||
