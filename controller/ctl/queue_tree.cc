@@ -127,14 +127,8 @@ void AddRows(const Tree& tree, const std::string& top, QueueColumns columns,
 
 // Returns a line for each instance type that the queue has a number of.
 std::string ChipLines(const Json& queue) {
-  std::set<std::string> types;
-  for (const char* field : {"guaranteed", "limit", "held"}) {
-    const Json* chips = kube::ValueAt(queue, {field});
-    if (chips == nullptr || !chips->is_object()) continue;
-    for (const auto& [type, count] : chips->items()) types.insert(type);
-  }
   std::string text;
-  for (const std::string& type : types) {
+  for (const std::string& type : QueueTypesOf(queue)) {
     const Json* limit = kube::ValueAt(queue, {"limit", type});
     const std::int64_t borrowed = kube::IntAt(queue, {"borrowed", type});
     text += fmt::format("  {}: {} chips held", type, kube::IntAt(queue, {"held", type}));
@@ -147,6 +141,16 @@ std::string ChipLines(const Json& queue) {
 }
 
 }  // namespace
+
+std::set<std::string> QueueTypesOf(const Json& queue) {
+  std::set<std::string> types;
+  for (const char* field : {"guaranteed", "limit", "held"}) {
+    const Json* chips = kube::ValueAt(queue, {field});
+    if (chips == nullptr || !chips->is_object()) continue;
+    for (const auto& [type, count] : chips->items()) types.insert(type);
+  }
+  return types;
+}
 
 absl::StatusOr<Json> ListQueues(kube::Transport& transport) {
   Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", Json::array()}};

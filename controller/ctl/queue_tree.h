@@ -16,6 +16,7 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "lib/base/json_fwd.h"
@@ -39,6 +40,9 @@ struct QueueRead {
   std::shared_ptr<const Json> gangs;
 };
 absl::StatusOr<QueueRead> ReadQueue(kube::Transport& admin, const std::string& name);
+
+// Returns the instance types of which a queue of the admin API has a number.
+std::set<std::string> QueueTypesOf(const Json& queue);
 
 std::string QueueText(const QueueRead& read);
 // {"queue": …, "gangs": […]}

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <set>
 #include <string_view>
 
 #include "controller/ctl/admin_reader.h"
 #include "controller/ctl/promise_list.h"
+#include "controller/ctl/queue_tree.h"
 #include "lib/base/json.h"
 #include "lib/kube/object.h"
 #include "lib/kube/url.h"
@@ -23,14 +23,8 @@ std::string Ordinal(std::int64_t number) {
 
 // Returns "trn2.48xlarge holds 16, 48 guaranteed, at most 64" for each instance type.
 std::string ChipsText(const Json& queue) {
-  std::set<std::string> types;
-  for (const char* field : {"guaranteed", "limit", "held"}) {
-    const Json* chips = kube::ValueAt(queue, {field});
-    if (chips == nullptr || !chips->is_object()) continue;
-    for (const auto& [type, count] : chips->items()) types.insert(type);
-  }
   std::string text;
-  for (const std::string& type : types) {
+  for (const std::string& type : QueueTypesOf(queue)) {
     text += fmt::format("; holds {} chips of {}, {} guaranteed", kube::IntAt(queue, {"held", type}),
                         type, kube::IntAt(queue, {"guaranteed", type}));
     if (kube::ValueAt(queue, {"limit", type}) != nullptr) {
