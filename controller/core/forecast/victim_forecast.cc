@@ -6,11 +6,11 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "controller/core/queue/preemption.h"
 #include "controller/core/queue/queue_lines.h"
+#include "controller/core/queue/victim_rules.h"
 #include "controller/plan/victims.h"
 
 namespace tahoma::controller {
@@ -46,9 +46,7 @@ class VictimQuestion {
         plan_(plan),
         fleet_(fleet),
         beyond_(fleet) {
-    if (!queues.ordered()) return;
-    const std::int64_t least = LeastEighthsOf(*gang);
-    for (const std::string& type : queues.shares().FleetTypes()) needs_.push_back({{type, least}});
+    needs_ = PossibleNeeds(*gang, Queues());
   }
 
   // Looks beyond the priorities, from the lowest on, until the gang has a place.
@@ -83,35 +81,17 @@ class VictimQuestion {
       ending_.push_back(&view);
       return;
     }
-    RunningGang run = {.claims = {},
-                       .pods = {},
-                       .work = terms.work,
-                       .priority = view.decision->priority,
-                       .begun = terms.begun};
-    for (const DecidedClaim& claim : view.decision->claims) {
-      if (!claim.allocated_before) run.claims.push_back(claim.uid);
-    }
-    for (const DecidedPod& pod : view.decision->pods) {
-      run.pods.push_back({view.decision->key.ns, pod.name});
-    }
     views_.push_back(&view);
-    runs_.push_back(std::move(run));
+    runs_.push_back(RunningOf(*view.decision, terms.work, terms.begun));
   }
 
-  bool MayEnd(std::span<const Eighths> needs, const GangDecision& decision) const {
-    if (!queues_.ordered() || decision.queue == gang_->queue) {
-      return decision.priority < gang_->priority;
-    }
-    return std::ranges::any_of(needs, [&](const Eighths& need) {
-      return queues_.shares().MayReclaim(gang_->queue, need, decision.queue);
-    });
-  }
+  const QueueShares* Queues() const { return queues_.ordered() ? &queues_.shares() : nullptr; }
 
   std::optional<ForeseenVictims> Choose() {
     std::vector<RunningGang> among;
     std::vector<const GangView*> of;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
-      if (!MayEnd(needs_, *views_[i]->decision)) continue;
+      if (!MayEndFor(*gang_, needs_, *views_[i]->decision, Queues())) continue;
       among.push_back(runs_[i]);
       of.push_back(views_[i]);
     }
@@ -123,7 +103,7 @@ class VictimQuestion {
     const Eighths need = EighthsOf(holdings, fleet_);
     ForeseenVictims found;
     for (const std::size_t i : victims->gangs) {
-      if (!MayEnd({&need, 1}, *of[i]->decision)) return std::nullopt;
+      if (!MayEndFor(*gang_, {&need, 1}, *of[i]->decision, Queues())) return std::nullopt;
       found.gangs.push_back(Ending(*of[i]));
     }
     for (const GangView* view : ending_) {

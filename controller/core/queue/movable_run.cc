@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controller/core/queue/end_terms.h"
+#include "controller/core/queue/victim_rules.h"
 
 namespace tahoma::controller {
 namespace {
@@ -71,18 +72,7 @@ std::int64_t WorkLostBy(const MovableRun& run, WallTime now) {
 }
 
 RunningGang RunningOf(const MovableRun& run, WallTime now) {
-  RunningGang gang = {.claims = {},
-                      .pods = {},
-                      .work = WorkLostBy(run, now),
-                      .priority = run.decision->priority,
-                      .begun = run.begun};
-  for (const DecidedClaim& claim : run.decision->claims) {
-    if (!claim.allocated_before) gang.claims.push_back(claim.uid);
-  }
-  for (const DecidedPod& pod : run.decision->pods) {
-    gang.pods.push_back({run.decision->key.ns, pod.name});
-  }
-  return gang;
+  return RunningOf(*run.decision, WorkLostBy(run, now), run.begun);
 }
 
 }  // namespace tahoma::controller

@@ -9,6 +9,7 @@
 
 #include "controller/core/queue/end_terms.h"
 #include "controller/core/queue/queue_lines.h"
+#include "controller/core/queue/victim_rules.h"
 #include "controller/plan/decision.h"
 #include "controller/plan/victims.h"
 
@@ -125,17 +126,8 @@ void Preemption::AddRun(RunId id, WallTime now, Field& field) const {
     field.ending.insert(id);
     return;
   }
-  RunningGang gang = {.claims = {},
-                      .pods = {},
-                      .work = terms.work,
-                      .priority = decision.priority,
-                      .begun = terms.begun};
-  for (const DecidedClaim& claim : decision.claims) {
-    if (!claim.allocated_before) gang.claims.push_back(claim.uid);
-  }
-  for (const DecidedPod& pod : decision.pods) gang.pods.push_back({decision.key.ns, pod.name});
   field.runs.push_back(id);
-  field.may_end.push_back(std::move(gang));
+  field.may_end.push_back(RunningOf(decision, terms.work, terms.begun));
 }
 
 // Looks beyond the priorities, from the lowest on, until each gang of the group has a place.
@@ -143,7 +135,7 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   const auto& all = runs_.preemptible();
   if (group.empty() || all.empty()) return;
   const std::int32_t priority = group.front()->priority;
-  if (all.begin()->first >= priority && !ByQueue()) return;
+  if (all.begin()->first >= priority && Queues() == nullptr) return;
   const GangSpec& last = *group.back();
   Field field = {
       .fleet = promises_.ViewOf(cluster, promises_.Binding(PlaceOf(RefOf(last), last), last, now)),
@@ -152,7 +144,7 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
   std::size_t looked = 0;
   auto next = all.begin();
   const auto is_lower = [&] {
-    const bool counts = next != all.end() && (next->first < priority || ByQueue());
+    const bool counts = next != all.end() && (next->first < priority || Queues() != nullptr);
     return counts && looked < kRunsMost;
   };
   for (int tier = 1; tier <= kTiersMost && is_lower() && !group.empty(); ++tier) {
@@ -171,25 +163,6 @@ void Preemption::Search(Queue group, const ClusterState& cluster, WallTime now) 
     if (field.kept_until) WaitUntil(RefOf(*gang), *field.kept_until);
     if (field.guarded) by_budget_.insert(RefOf(*gang));
   }
-}
-
-// Returns what the gang may need, as far as claims tell: as much of one type, any.
-std::vector<Eighths> Preemption::PossibleNeeds(const GangSpec& gang) const {
-  std::vector<Eighths> needs;
-  if (!ByQueue()) return needs;
-  const std::int64_t least = LeastEighthsOf(gang);
-  for (const std::string& type : shares_->FleetTypes()) needs.push_back({{type, least}});
-  return needs;
-}
-
-// Returns whether the gang's queue lets the run end for some of the needs.
-bool Preemption::MayEnd(const GangSpec& gang, std::span<const Eighths> needs,
-                        const GangRun& run) const {
-  const GangDecision& decision = run.decision();
-  if (!ByQueue() || decision.queue == gang.queue) return decision.priority < gang.priority;
-  return std::ranges::any_of(needs, [&](const Eighths& need) {
-    return shares_->MayReclaim(gang.queue, need, decision.queue);
-  });
 }
 
 // Chooses among the runs; takes those out that budgets do not let end with the others of a choice.
@@ -224,12 +197,13 @@ std::optional<Victims> Preemption::ChooseWithin(const std::shared_ptr<const Gang
 bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const ClusterState& cluster,
                            WallTime now, Field& field) {
   const auto ended = ended_for_.find(RefOf(*gang));
-  const std::vector<Eighths> possible = PossibleNeeds(*gang);
+  const std::vector<Eighths> possible = PossibleNeeds(*gang, Queues());
   std::vector<RunningGang> among;
   std::vector<std::size_t> index;
   for (std::size_t i = 0; i < field.runs.size(); ++i) {
     const GangRun& run = *runs_.FindRun(field.runs[i]);
-    if (field.ending.contains(run.id()) || !MayEnd(*gang, possible, run)) continue;
+    if (field.ending.contains(run.id())) continue;
+    if (!MayEndFor(*gang, possible, run.decision(), Queues())) continue;
     const GangRef ref{run.decision().key, run.decision().single};
     if (ended != ended_for_.end() && ended->second.contains(ref)) continue;
     among.push_back(field.may_end[i]);
@@ -243,7 +217,7 @@ bool Preemption::SearchFor(const std::shared_ptr<const GangSpec>& gang, const Cl
   Runs ending;
   for (const std::size_t victim : victims->gangs) {
     const RunId run = field.runs[index[victim]];
-    if (!MayEnd(*gang, {&need, 1}, *runs_.FindRun(run))) return false;
+    if (!MayEndFor(*gang, {&need, 1}, runs_.FindRun(run)->decision(), Queues())) return false;
     ending.insert(run);
   }
   for (const RunId run : ending) field.budgets.Spend(*runs_.FindRun(run));

@@ -27,7 +27,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -82,9 +81,10 @@ class Preemption {
   struct Field;
 
   bool IsWaitedFor(const Runs& ending) const;
-  bool ByQueue() const { return shares_ != nullptr && shares_->tree().any(); }
-  std::vector<Eighths> PossibleNeeds(const GangSpec& gang) const;
-  bool MayEnd(const GangSpec& gang, std::span<const Eighths> needs, const GangRun& run) const;
+  // Returns nullptr without any queue.
+  const QueueShares* Queues() const {
+    return shares_ != nullptr && shares_->tree().any() ? shares_ : nullptr;
+  }
   void Unkeep(const GangRef& ref);
   void Search(Queue group, const ClusterState& cluster, WallTime now);
   void AddRun(RunId id, WallTime now, Field& field) const;

@@ -1,7 +1,8 @@
 #include "controller/core/writes/queue_calendar_statuses.h"
 
-#include <chrono>
 #include <utility>
+
+#include "controller/core/writes/condition_time.h"
 
 namespace tahoma::controller {
 
@@ -16,9 +17,7 @@ void QueueCalendarStatuses::Show(const std::string& name, QueueCalendarStatus st
   if (wanted != nullptr) {
     before = {wanted->trouble == CalendarTrouble::kNone, wanted->ready_since};
   }
-  status.ready_since = before && before->holds == ready
-                           ? before->since
-                           : std::chrono::floor<std::chrono::seconds>(now.wall);
+  status.ready_since = SinceOf(ready, before, now.wall);
   statuses_.Want(name, std::move(status), decltype(statuses_)::kRepeat, now);
 }
 

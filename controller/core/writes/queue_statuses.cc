@@ -2,15 +2,9 @@
 
 #include <utility>
 
+#include "controller/core/writes/condition_time.h"
+
 namespace tahoma::controller {
-namespace {
-
-WallTime SinceOf(bool holds, const std::optional<QueueCondition>& before, WallTime now) {
-  if (before && before->holds == holds) return before->since;
-  return std::chrono::floor<std::chrono::seconds>(now);
-}
-
-}  // namespace
 
 void QueueStatuses::OnQueue(const QueueSpec& queue, const QueueShown& shown, const Now& now) {
   statuses_.OnObject(queue.name, queue.uid, shown, now);

@@ -1,17 +1,10 @@
 #include "controller/core/writes/window_statuses.h"
 
-#include <chrono>
 #include <utility>
 
+#include "controller/core/writes/condition_time.h"
+
 namespace tahoma::controller {
-namespace {
-
-WallTime WindowSinceOf(bool holds, const std::optional<WindowCondition>& before, WallTime now) {
-  if (before && before->holds == holds) return before->since;
-  return std::chrono::floor<std::chrono::seconds>(now);
-}
-
-}  // namespace
 
 void WindowStatuses::Show(const WindowSpec& window, WindowStatus status, const Now& now) {
   const auto* entry = statuses_.Find(window.name, window.uid);
@@ -23,8 +16,8 @@ void WindowStatuses::Show(const WindowSpec& window, WindowStatus status, const N
     before.ready = {wanted->ready(), wanted->ready_since};
     before.drained = {wanted->drained(), wanted->drained_since};
   }
-  status.ready_since = WindowSinceOf(status.ready(), before.ready, now.wall);
-  status.drained_since = WindowSinceOf(status.drained(), before.drained, now.wall);
+  status.ready_since = SinceOf(status.ready(), before.ready, now.wall);
+  status.drained_since = SinceOf(status.drained(), before.drained, now.wall);
   statuses_.Want(window.name, std::move(status), decltype(statuses_)::kRepeat, now);
 }
 
